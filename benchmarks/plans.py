@@ -20,7 +20,7 @@ from edfa.advice.promise import roll_out
 from edfa.data.catalog import NAMES
 from edfa.predictors.aligned import align
 from edfa.predictors.monotone import signs
-from edfa.recourse import Constraints, Plans, SurvivalSearch
+from edfa.recourse import Plans, Rules, SurvivalSearch
 
 CAP, PEOPLE, SEED, SPLITS = 10_000, 600, 0, (0, 1, 2)
 PARTS = (0.25, 0.5, 1.0)
@@ -48,7 +48,7 @@ def free_card(schema: Any) -> Any:
     """The card without directions, times and rules."""
     features = tuple(replace(f, monotone=None, takes="", per_year=0.0) for f in schema)
     return replace(
-        schema, features=features, rules=Constraints(), merge={}
+        schema, features=features, rules=Rules(), merge={}
     )  # the labels are merged already
 
 

@@ -197,7 +197,7 @@ def robust_peers(fitted: FittedAdvisor, X: Any, judges: Any, seed: int) -> list[
         ("edfa, committee", fitted.searcher),
     ):
         plans = find_recourse(
-            people, searcher, constraints=fitted.limits, desired_class=favourable, k=1
+            people, searcher, rules=fitted.operator_rules, desired_class=favourable, k=1
         )
         rows = np.full(X.shape, np.nan, dtype=np.float32)
         rows[plans.legal] = plans.make_changes(plans.first[plans.legal], X[plans.legal])

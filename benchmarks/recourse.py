@@ -24,10 +24,10 @@ from edfa.recourse import (
     CVAE,
     NICE,
     PROBE,
-    Constraints,
     DiCE,
     Nearest,
     Plans,
+    Rules,
     evaluate_plans,
     find_recourse,
 )
@@ -63,8 +63,8 @@ class Case:
     desired_class: int
 
     @property
-    def constraints(self) -> Constraints:
-        return Constraints(only=self.allowed, reading="paper")  # peers know no directions
+    def rules(self) -> Rules:
+        return Rules(only=self.allowed, reading="paper")  # peers know no directions
 
 
 def prepare(name: str) -> Case:
@@ -171,7 +171,7 @@ def search(case: Case, searcher: Any, people: People | None = None) -> Plans:
     return find_recourse(
         people or case.people,
         searcher,
-        constraints=case.constraints,
+        rules=case.rules,
         desired_class=case.desired_class,
     )
 
@@ -215,7 +215,7 @@ def below(case: Case, method: str, taken: float, ours: tuple[float, float, float
 def unclean(case: Case, name: str, plans: Plans) -> list[str]:
     """Whether a plan does not reach what was wanted, asked anew, or changes what it may not."""
     wrong = (case.model.predict(plans.rows()) != case.desired_class).any()
-    wrong |= evaluate_plans(plans, case.data.train, constraints=case.constraints).violations > 0
+    wrong |= evaluate_plans(plans, case.data.train, rules=case.rules).violations > 0
     return [f"{case.name}: {name} has plans that are not valid or not clean"] if wrong else []
 
 

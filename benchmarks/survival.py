@@ -29,14 +29,14 @@ from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.people import Background, People
 from edfa.predictors.base import Predictor
-from edfa.recourse import Constraints, Nearest, Plans, SurvivalSearch, add_survival, find_recourse
+from edfa.recourse import Nearest, Plans, Rules, SurvivalSearch, add_survival, find_recourse
 
 FOLDER = Path(__file__).parents[1] / "out" / "survival"
 SHARED = Path(os.environ.get("EDFA_DATA") or Path(__file__).parents[2] / "shared" / "data")
 SETS = ("german", "adult", "heloc", "taiwan", "acs_income", "gmsc", "diabetes130")
 MODELS, SEEDS, ALPHAS, DELTA = ("xgb", "mlp"), (0, 1, 2), (0.2, 0.3), 0.05
 CAP, PEOPLE, LEARNERS = 40_000, 500, 256
-PAPER = Constraints(reading="paper")
+PAPER = Rules(reading="paper")
 ORDERS = ("paper", "surviving", "greedy", "DIME", "personal")
 FEW = 8  # open features up to which the personal order is played too, with the model that needs no fit for each subset
 
@@ -155,7 +155,7 @@ def play(name: str, kind: str, seed: int, order: str) -> str:
             ("nearest", Nearest(table.train)),
             ("lasting", SurvivalSearch(table.train)),
         ):
-            plans = find_recourse(run, searcher, constraints=PAPER)
+            plans = find_recourse(run, searcher, rules=PAPER)
             plans = add_survival(plans, table.train) if way == "nearest" else plans
             for signal in ("uncertainty", "survival"):
                 cells = certify(plans, signal, len(cal), truth)

@@ -18,7 +18,8 @@ from .blanket.discovery import discover as discover
 from .blanket.units import Blanket as Blanket
 from .certification.rcps import certify as certify
 from .data.catalog import load as load
-from .data.constraints import Constraints as Constraints
+from .data.rules import Overlay as Overlay
+from .data.rules import Rules as Rules
 from .data.schema import Feature as Feature
 from .data.schema import Schema as Schema
 from .data.table import Table as Table

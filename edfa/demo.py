@@ -17,9 +17,9 @@ from edfa.advice.advisor import Advisor
 from edfa.advice.interview import Interview
 from edfa.advice.promise import roll_out
 from edfa.data.catalog import load
-from edfa.data.constraints import Constraints
+from edfa.data.rules import Rules
 from edfa.data.table import Table
-from edfa.recourse.plan import Plan
+from edfa.recourse.plans import Plan
 from edfa.text import html, narrate, phrases
 from edfa.text.interview_page import interview_html, interview_sentences
 from edfa.text.steps import steps
@@ -34,7 +34,7 @@ __all__ = ["Demo", "Turn", "draw_plans", "report", "run_demo", "story", "write_r
 # The default blanket of German credit has two members and no spouses; this method finds units worth
 # showing.
 METHOD = "eamb"
-RULES = Constraints(max_months=12)  # on top of the card's: who needs a loan does not wait for years
+RULES = Rules(max_months=12)  # on top of the card's: who needs a loan does not wait for years
 ALPHA = 0.2
 # the lender decides by the whole application; 200 calibration people carry this promise
 REFERENCE = "all_features"
@@ -127,7 +127,7 @@ def run_demo(language: str = "en", progress: Callable[[str, int, int], None] | N
     phrases.table(language)  # an unknown language is an error before any work
     table = load("german")
     settings: dict[str, Any] = {"alpha": ALPHA, "reference": REFERENCE}
-    advisor = Advisor(blanket=METHOD, threshold="balanced", constraints=RULES, **settings).fit(
+    advisor = Advisor(blanket=METHOD, threshold="balanced", rules=RULES, **settings).fit(
         table, progress
     )
     demos = [

@@ -48,7 +48,7 @@ def identify(plans: "Plans") -> str:
         "card": canonical(background.schema),
         "policy": p.policy,
         "costs": p.costs,
-        "searcher": [p.searcher, p.constraints, p.desired_class, p.completions],
+        "searcher": [p.searcher, p.rules, p.desired_class, p.completions],
     }
     return fingerprint(**{name: digest(part) for name, part in parts.items()})
 
@@ -56,8 +56,8 @@ def identify(plans: "Plans") -> str:
 def canonical(noun: Any) -> str:
     """The JSON of a noun as it is once it was read back: 12 and 12.0 are the same limit.
 
-    >>> from edfa import Constraints
-    >>> canonical(Constraints(max_months=12)) == canonical(Constraints(max_months=12.0))
+    >>> from edfa import Rules
+    >>> canonical(Rules(max_months=12)) == canonical(Rules(max_months=12.0))
     True
     """
     return str(type(noun).from_json(noun.to_json()).to_json())

@@ -15,6 +15,7 @@ import numpy as np
 
 from edfa.blanket.units import Blanket
 from edfa.data.encode import Encoder
+from edfa.data.rules import NO_OVERLAY, Overlay
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, MismatchError, UnknownNameError
@@ -194,7 +195,7 @@ class Provenance:
     """What brought people or plans about; a certificate holds for the same alone. None: nobody
     knows.
 
-    ``policy``, ``searcher`` and ``constraints`` are the objects that were used, ``costs`` the
+    ``policy``, ``searcher`` and ``rules`` are the objects that were used, ``costs`` the
     prices and the budget, ``desired_class`` the code of the class that plans lead to,
     ``completions`` what survival was estimated from.
     """
@@ -202,7 +203,7 @@ class Provenance:
     policy: Any = None
     costs: Mapping[str, Any] | None = None
     searcher: Any = None
-    constraints: Any = None
+    rules: Any = None
     desired_class: int | None = None
     completions: Any = None
 
@@ -222,15 +223,17 @@ class People:
         row unless given.
     spent
         What each person has paid so far, (people,) or one for all.
+    overlay
+        The prices, locks and limits that all of these people have set themselves.
     costs
-        What each feature costs each person, (people, features) or (features,); the card's prices
-        unless given.
+        What each feature costs each person, (people, features) or (features,); by default the
+        card's prices, with those of the overlay in their places.
     askable
-        Which features may be asked for, (people, features); what is known never is. All that is not
-        unless given.
-    swept, decided
-        The sweep of single changes (see ``with_sweep``) and the decision (people,), where they are
-        worked out already.
+        Which features may be asked for, (people, features); by default all that are not known. What
+        is known, and what the overlay says is never asked, is not.
+    swept, predicted, decided
+        The sweep of single changes (see ``with_sweep``), the probabilities (people, classes) and
+        the decision (people,), where they are worked out already.
     provenance
         What brought them here.
 
@@ -252,9 +255,11 @@ class People:
     seed: Int64Array = 0  # type: ignore[assignment]
     step: Int64Array = 0  # type: ignore[assignment]
     spent: Float64Array = 0.0  # type: ignore[assignment]
+    overlay: Overlay = NO_OVERLAY
     costs: Float64Array = None  # type: ignore[assignment]
     askable: BoolArray = None  # type: ignore[assignment]
     swept: Sweep | None = field(default=None, repr=False)
+    predicted: Float64Array | None = field(default=None, repr=False)
     decided: IntArray | None = field(default=None, repr=False)
     provenance: Provenance = field(default_factory=Provenance, repr=False)
 
@@ -275,9 +280,8 @@ class People:
             if column.ndim and column.shape != (len(rows),):
                 raise DataError(f"{name} has {column.size} numbers for {len(rows)} people")
             object.__setattr__(self, name, column if column.ndim else np.full(len(rows), column))
-        costs = np.asarray(
-            self.background.schema.costs if self.costs is None else self.costs, dtype=float
-        )
+        prices = self.overlay.prices_in(self.schema) if self.costs is None else self.costs
+        costs = np.asarray(prices, dtype=float)
         object.__setattr__(
             self,
             "costs",
@@ -288,7 +292,8 @@ class People:
         askable = unknown if self.askable is None else np.asarray(self.askable, dtype=bool)
         if askable.shape != rows.shape:
             raise DataError(f"askable must be of shape {rows.shape}, not {askable.shape}")
-        object.__setattr__(self, "askable", unknown & askable)  # what is known is never asked for
+        askable = unknown & askable & ~np.isin(self.schema.names, self.overlay.never_ask)
+        object.__setattr__(self, "askable", askable)
 
     def __len__(self) -> int:
         return len(self.X)
@@ -336,6 +341,8 @@ class People:
     @cached_property
     def probabilities(self) -> Float64Array:
         """What the model says now, (people, classes)."""
+        if self.predicted is not None:
+            return self.predicted
         return (
             self.predictor.predict_proba(self.X) if self.swept is None else self.swept.probabilities
         )
@@ -361,8 +368,9 @@ class People:
             for name in ("person", "seed", "step", "spent", "costs", "askable")
         }
         swept = None if self.swept is None else self.swept.take(rows, self.background.visible)
-        decided = None if self.decided is None else self.decided[rows]
-        return replace(self, X=self.X[rows], swept=swept, decided=decided, **columns)
+        for name in ("predicted", "decided"):
+            columns[name] = None if getattr(self, name) is None else getattr(self, name)[rows]
+        return replace(self, X=self.X[rows], swept=swept, **columns)
 
     def people(self) -> "People":
         """Itself: whatever ``find_recourse`` takes has its people here, as a trajectory does."""

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from edfa.acquisition.loop import acquire, budget_amount
 from edfa.check_wrapped import check_wrapped
 from edfa.check_wrapped import require as _require
-from edfa.data.constraints import Constraints
+from edfa.data.rules import Rules
 from edfa.explanation.necessity import sweep
 from edfa.fingerprint import digest
 from edfa.people import Background, People
@@ -306,10 +306,10 @@ def check_searcher(
     max_rows: int = 100_000,
 ) -> None:
     """Whether ``make(train)`` is a searcher: plans for partially known people, under any
-    constraints.
+    rules.
 
     Checked on the test part of ``table`` with a fitted ``predictor``: every plan is valid, minimal,
-    within the card and the constraints, and changes acquired features alone; nothing peeks; a batch
+    within the card and the rules, and changes acquired features alone; nothing peeks; a batch
     gives what one person at a time gives; the same seed gives the same plans, however many share
     the work; where there is no recourse, that is said after asking the model about at most
     ``max_rows`` rows; settings are kept as scikit-learn has it, and a fingerprint tells fits apart.
@@ -330,20 +330,18 @@ def check_searcher(
     rows[~masks[random.integers(0, len(masks), len(rows))]] = np.nan
     people = People(rows, Background.of(table.train, predictor))
     open_ = [f.name for f in table.schema if f.actionable]
-    tight = Constraints(
+    tight = Rules(
         locked=(open_[0],), max_changes=2, together=((open_[1], open_[-1]),), min_probability=0.55
     )
-    for constraints in (None, Constraints(reading="paper"), tight):
-        plans = find_recourse(people, searcher, constraints=constraints, seed=seed)
-        _check_plans(searcher, plans, constraints or Constraints(), seed)
-        again = find_recourse(
-            people, make(table.train), constraints=constraints, seed=seed, n_jobs=3
-        )
+    for rules in (None, Rules(reading="paper"), tight):
+        plans = find_recourse(people, searcher, rules=rules, seed=seed)
+        _check_plans(searcher, plans, rules or Rules(), seed)
+        again = find_recourse(people, make(table.train), rules=rules, seed=seed, n_jobs=3)
         _require(
             np.array_equal(plans.to, again.to, equal_nan=True),
             "the same seed gives the same plans, shared or not",
         )
-        _check_alone(searcher, plans, constraints, seed)
+        _check_alone(searcher, plans, rules, seed)
         _require(
             set(plans.of.tolist()) | set(plans.reasons) == set(range(len(rows))),
             "who has no plan has a reason",
@@ -352,7 +350,7 @@ def check_searcher(
     _check_none(searcher, people, open_, max_rows)
 
 
-def _check_plans(searcher: Any, plans: Any, constraints: Any, seed: int) -> None:
+def _check_plans(searcher: Any, plans: Any, rules: Any, seed: int) -> None:
     """Valid, clean and minimal, each asked anew."""
     people, changed = plans.people, ~np.isnan(plans.to)
     _require(
@@ -362,18 +360,18 @@ def _check_plans(searcher: Any, plans: Any, constraints: Any, seed: int) -> None
     decided = people.predictor.predict(plans.rows())
     _require((decided != plans.decision[plans.of]).all(), "every plan is valid under the predictor")
     _require(
-        (plans.probability_after >= constraints.min_probability).all(),
+        (plans.probability_after >= rules.min_probability).all(),
         "the probability asked for is reached",
     )
-    if constraints.max_changes:
+    if rules.max_changes:
         _require(
-            (changed.sum(axis=1) <= constraints.max_changes).all(),
+            (changed.sum(axis=1) <= rules.max_changes).all(),
             "no plan has more changes than allowed",
         )
-    actions = searcher.action_set(constraints, people)
+    actions = searcher.action_set(rules, people)
     for mask, some in by_mask(people.X[plans.of]):
         facts, to = people.X[plans.of[some]][:, mask], plans.to[some][:, mask]
-        _require(actions.allows(mask, facts, to).all(), "no rule of card or constraints is broken")
+        _require(actions.allows(mask, facts, to).all(), "no rule is broken")
         asked = actions.free if searcher.uses_sweep else mask & False
         group = sweep(people.X[plans.of[some]], people.predictor, searcher.support_, asked).groups[
             0
@@ -393,10 +391,10 @@ def _check_plans(searcher: Any, plans: Any, constraints: Any, seed: int) -> None
         )
 
 
-def _check_alone(searcher: Any, plans: Any, constraints: Any, seed: int) -> None:
+def _check_alone(searcher: Any, plans: Any, rules: Any, seed: int) -> None:
     for row in range(0, len(plans.people), 5):
         one = People(plans.people.X[[row]], plans.people.background)
-        alone = find_recourse(one, searcher, constraints=constraints, seed=seed)
+        alone = find_recourse(one, searcher, rules=rules, seed=seed)
         _require(
             np.array_equal(alone.to, plans.to[plans.of == row], equal_nan=True),
             "a batch gives what one person at a time gives",
@@ -427,7 +425,7 @@ def _check_none(searcher: Any, people: Any, names: list[str], max_rows: int) -> 
 
     model._answer = count
     view = replace(people, background=replace(people.background, model=model))
-    none = find_recourse(view, searcher, constraints=Constraints(only=(names[0],)))
+    none = find_recourse(view, searcher, rules=Rules(only=(names[0],)))
     _require(len(none) == 0, "a feature that the model does not look at is no recourse")
     _require(
         sum(asked) <= max_rows,

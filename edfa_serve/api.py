@@ -234,16 +234,16 @@ def undo(deed: Doing, given: models.Undo) -> models.InterviewState:
     return deed.state(given, "undo", {"name": given.feature})
 
 
-@router.post(f"{HERE}/wishes", tags=["interview"], responses=ACTS)
-def wishes(deed: Doing, given: models.Wish) -> models.InterviewState:
+@router.post(f"{HERE}/overlay", tags=["interview"], responses=ACTS)
+def overlay(deed: Doing, given: models.SetOverlay) -> models.InterviewState:
     """Plan again with what is hard or impossible for the person."""
     names = deed.service.advisor.schema
-    limits = given.constraints
+    limits = given.overlay
     for field in ("locked", "difficulty", "ranges", "levels", "never_ask"):
         for name in getattr(limits, field):
-            _at(("constraints", field), names.index, name)
+            _at(("overlay", field), names.index, name)
     return deed.state(
-        given, "wishes", {"constraints": limits.model_dump(exclude_defaults=True, mode="json")}
+        given, "overlay", {"overlay": limits.model_dump(exclude_defaults=True, mode="json")}
     )
 
 

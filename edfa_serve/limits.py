@@ -9,7 +9,7 @@ from typing import Any
 
 from edfa.advice.fitted import FittedAdvisor
 from edfa.data.column import Measure
-from edfa.data.constraints import Constraints
+from edfa.data.rules import Overlay
 from edfa_serve.forms import Choice, Given, UnclearError, read_number
 from edfa_serve.wording import Wording
 
@@ -52,13 +52,13 @@ def changeable(fitted: FittedAdvisor) -> tuple[str, ...]:
 def make_controls(
     fitted: FittedAdvisor,
     wording: Wording,
-    wishes: Constraints,
+    overlay: Overlay,
     given: Given | None = None,
     errors: dict[str, str] | None = None,
 ) -> tuple[Control, ...]:
-    """The controls as the wishes have them, or as a form was filled in that is shown again."""
+    """The controls as the overlay has them, or as a form was filled in that is shown again."""
     return tuple(
-        _control(fitted, wording, name, wishes, given, (errors or {}).get(name, ""))
+        _control(fitted, wording, name, overlay, given, (errors or {}).get(name, ""))
         for name in changeable(fitted)
     )
 
@@ -67,15 +67,17 @@ def _control(
     fitted: FittedAdvisor,
     wording: Wording,
     name: str,
-    wishes: Constraints,
+    overlay: Overlay,
     given: Given | None,
     error: str,
 ) -> Control:
     column = fitted.encoder[name]
     low, high = (
-        (wording.number(end) for end in wishes.ranges[name]) if name in wishes.ranges else ("", "")
+        (wording.number(end) for end in overlay.ranges[name])
+        if name in overlay.ranges
+        else ("", "")
     )
-    grade = LOCKED if name in wishes.locked else str(wishes.difficulty.get(name, USUAL))
+    grade = LOCKED if name in overlay.locked else str(overlay.difficulty.get(name, USUAL))
     if given is not None:
         grade = given.get(f"hard.{name}", USUAL)
         low, high = given.get(f"low.{name}", ""), given.get(f"high.{name}", "")
@@ -101,7 +103,7 @@ def _control(
 def read_limits(
     fitted: FittedAdvisor, wording: Wording, given: Given
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The limits that a form asks for, as plain data for ``Constraints``; and what is wrong, by
+    """The limits that a form asks for, as plain data for ``Overlay``; and what is wrong, by
     feature.
     """
     locked, difficulty, ranges, errors = [], {}, {}, {}

@@ -62,7 +62,7 @@ def _turning(
     also with others.
     """
     items = []
-    fixed = {*interview.locks, *interview.constraints.locked, *interview.fitted.rules.locked}
+    fixed = {*interview.overlay.locked, *interview.fitted.rules.locked}
     for feature in wording.schema:
         name, label = feature.name, wording.label(feature.name)
         named = [plan.name for plan in plans if any(row.feature == name for row in plan.rows)]

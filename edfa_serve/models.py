@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
 from edfa.advice.answers import QuestionReason, Status
-from edfa.recourse.plan import Reason
+from edfa.recourse.plans import Reason
 
 __all__ = [
     "AdviceRow",
@@ -26,6 +26,7 @@ __all__ = [
     "People",
     "ReceiptBody",
     "SchemaState",
+    "SetOverlay",
     "Speak",
     "Step",
     "Suppose",
@@ -33,7 +34,6 @@ __all__ = [
     "Undo",
     "Verified",
     "Verify",
-    "Wish",
 ]
 
 MOST_FACTS = 300
@@ -109,7 +109,7 @@ class Speak(Step):
     language: Annotated[str, Field(max_length=10)]
 
 
-class Limits(_Given):
+class Overlay(_Given):
     """The person's own limits on plans; they only tighten the operator's."""
 
     locked: Annotated[
@@ -134,10 +134,10 @@ class Limits(_Given):
     ] = []
 
 
-class Wish(Step):
+class SetOverlay(Step):
     """All limits of the person; they replace those there were."""
 
-    constraints: Limits = Limits()
+    overlay: Overlay = Overlay()
 
 
 class Suppose(_Given):
@@ -321,7 +321,7 @@ class InterviewState(Offered):
     decision: DecisionState
     standing: StandingState
     question: QuestionState | None
-    wishes: Limits
+    overlay: Overlay
 
 
 class Begun(BaseModel):

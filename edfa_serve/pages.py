@@ -195,12 +195,12 @@ def result(request: Request) -> Response:
     return result_page(request, enter(request))
 
 
-@router.post("/wishes")
-def wishes(request: Request, form: Form) -> Response:
+@router.post("/overlay")
+def overlay(request: Request, form: Form) -> Response:
     """Plan again with what is easy, hard or impossible for the person; the field ``do`` may take
     all of it back.
 
-    A form holds all wishes: of two that are sent one after the other, the last counts.
+    A form holds a whole overlay: of two that are sent one after the other, the last counts.
     """
     visit = enter(request)
     check_form(visit, form)
@@ -209,7 +209,7 @@ def wishes(request: Request, form: Form) -> Response:
         content, errors = {}, {}
     if errors:
         return result_page(request, visit, limits=form, wrong=errors, status=422)
-    act(visit, form, "wishes", {"constraints": content}, also=("wishes", "choose"))
+    act(visit, form, "overlay", {"overlay": content}, also=("overlay", "choose"))
     return redirect("/result#plans")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from edfa.advice.interview import Interview
 from edfa.data.feature import Feature
-from edfa.recourse.plan import Change, Plan
+from edfa.recourse.plans import Change, Plan
 from edfa.text import phrases
 from edfa.text.steps import not_known, shortened, waits
 from edfa_serve.wording import Wording

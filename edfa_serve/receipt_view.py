@@ -63,7 +63,7 @@ def show_receipt(session: Session, receipt: Receipt, wording: Wording) -> Receip
 def _limits(session: Session, wording: Wording) -> str:
     """The person's own limits, in words."""
     said = []
-    for control in make_controls(session.interview.fitted, wording, session.wishes):
+    for control in make_controls(session.interview.fitted, wording, session.interview.overlay):
         grade = next(choice for choice in control.choices if choice.chosen)
         parts = [] if grade.value == GRADES[2] else [grade.text]
         parts += (

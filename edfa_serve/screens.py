@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from edfa.advice.interview import Interview
-from edfa.data.constraints import Constraints
+from edfa.data.rules import NO_OVERLAY
 from edfa.errors import EdfaError, MismatchError, PendingError
 from edfa_serve.forms import Field, Given, make_field
 from edfa_serve.limits import make_controls
@@ -133,7 +133,7 @@ def result_page(
     visit = note_shown(visit, "result")
     session, wording, fitted = visit.session, visit.wording, visit.service.advisor.fitted
     question = show_question(session.interview, wording, given, error) if session.asking else None
-    controls = make_controls(fitted, wording, session.wishes, limits, wrong)
+    controls = make_controls(fitted, wording, session.interview.overlay, limits, wrong)
     errors = [(control.id, control.error) for control in controls if control.error]
     return render(
         request,
@@ -145,7 +145,7 @@ def result_page(
         more=session.interview.question is not None and question is None,
         can_undo=len(session.interview.log.events) > 1 and not session.stopped,
         controls=controls,
-        limited=session.wishes != Constraints(),
+        limited=session.interview.overlay != NO_OVERLAY,
         fields=_supposed_fields(visit, None),
         errors=errors + (_errors([question.field]) if question else []),
         notice=notice,

@@ -49,7 +49,7 @@ HSTS = "max-age=63072000; includeSubDomains"
 CLIENTS = 20_000  # whose last requests are remembered
 COST = {
     "what-if": 4,
-    "wishes": 4,
+    "overlay": 4,
     "verify": 10,
     "advise": 10,
     "letter": 4,

@@ -22,16 +22,14 @@ from edfa.advice.answers import Decision, Question, Standing
 from edfa.advice.assessment import Assessment
 from edfa.advice.interview import Interview
 from edfa.advice.receipt import Receipt
-from edfa.data.constraints import Constraints
+from edfa.data.rules import Overlay
 from edfa.errors import EdfaError, MismatchError, UnknownNameError
-from edfa.reading import parse
 from edfa_serve.recent import LeastRecent
 from edfa_serve.store import ConflictError, Event, InterviewRecord, InterviewStore, hash_of_body
 from edfa_serve.turns import TURNS
 
 __all__ = ["AUDIT", "DONE", "RepeatedKeyError", "Service", "Session", "describe_shown", "happened"]
 
-NO_WISHES = Constraints()
 HELD = 256  # interviews in memory
 STATES = 512  # assessments in memory, which interviews of people with the same facts share
 CALIBRATIONS = 32  # states whose certificates may wait to be made; more are asked for again later
@@ -64,7 +62,7 @@ class Session:
 
     ``seq`` is the number of its events, ``chosen`` the id of the plan that the person follows.
     ``stopped``: they want no more questions; ``went_on``: they may act and want to be asked on all
-    the same. ``wishes`` are their own limits, which ``interview`` obeys. ``refusal_shown`` and
+    the same. ``refusal_shown`` and
     ``told_to_act``: they were shown once that they would be refused, or that they may act.
     ``decided`` is what the operator decided last, if anything: what they declared, and the
     interview as it stood then.
@@ -76,7 +74,6 @@ class Session:
     chosen: str | None = None
     stopped: bool = False
     went_on: bool = False
-    wishes: Constraints = NO_WISHES
     refusal_shown: bool = False
     told_to_act: bool = False
     decided: tuple[Mapping[str, Any], Interview] | None = None
@@ -167,11 +164,9 @@ def _undo(session: Session, content: Mapping[str, Any]) -> Session:
     return replace(session, chosen=None, stopped=False, went_on=False)
 
 
-def _wishes(session: Session, content: Mapping[str, Any]) -> Session:
-    wishes = parse(Constraints, content["constraints"], "constraints")
-    return replace(
-        session, interview=session.interview.copy(constraints=wishes), wishes=wishes, chosen=None
-    )
+def _overlay(session: Session, content: Mapping[str, Any]) -> Session:
+    overlay = Overlay.parse(content["overlay"])
+    return replace(session, interview=session.interview.copy(overlay=overlay), chosen=None)
 
 
 def _language(session: Session, content: Mapping[str, Any]) -> Session:
@@ -195,7 +190,7 @@ _ACTIONS: dict[str, Callable[[Session, Mapping[str, Any]], Session]] = {
     "answer": _answer,
     "decline": _decline,
     "undo": _undo,
-    "wishes": _wishes,
+    "overlay": _overlay,
     "language": _language,
     "choose": _choose,
     "stop": lambda session, content: replace(session, stopped=True),
@@ -306,7 +301,7 @@ class Service:
         """Do one thing in an interview that has ``seq`` events (None: however many it has).
 
         Kinds are ``"start"``, ``"answer"`` (content ``{"facts": {name: value}}``), ``"decline"``
-        and ``"undo"`` (``{"name": …}``), ``"wishes"`` (``{"constraints": {…}}``), ``"language"``,
+        and ``"undo"`` (``{"name": …}``), ``"overlay"`` (``{"overlay": {…}}``), ``"language"``,
         ``"choose"`` (``{"plan": id}``), ``"stop"``, ``"go_on"``, and those of ``AUDIT``, which only
         record something. ConflictError if the interview has gone on meanwhile.
 

@@ -7,16 +7,16 @@ from edfa.advice.answers import Decision, Question
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.interview import Interview
 from edfa.advice.receipt import Verification
-from edfa.data.constraints import Constraints
 from edfa.data.encode import Levels
-from edfa.recourse.plan import NoPlan, Plan
+from edfa.data.rules import Overlay
+from edfa.recourse.plans import NoPlan, Plan
 from edfa.text import narrate, phrases
 from edfa_serve import models
 from edfa_serve.service import Session
 
 __all__ = ["interview_state", "offered", "schema_state", "supposed_state", "verified_state"]
 
-WISHES = tuple(models.Limits.model_fields)
+OVERLAY_FIELDS = tuple(models.Overlay.model_fields)
 
 
 def interview_state(session: Session) -> models.InterviewState:
@@ -35,7 +35,7 @@ def interview_state(session: Session) -> models.InterviewState:
         decision=_decision(interview, session.decision),
         standing=_standing(session),
         question=_question(interview, session.question),
-        wishes=_wishes(session.wishes),
+        overlay=_overlay(session.interview.overlay),
     )
 
 
@@ -124,7 +124,7 @@ def _plan(interview: Interview, plan: Plan) -> models.PlanState:
         fitted.schema,
         language,
         blanket=visible,
-        locked=interview.locks,
+        locked=interview.overlay.locked,
         operator=fitted.rules,
     )
     changes = [
@@ -160,10 +160,10 @@ def _no_plan(interview: Interview, no_plan: NoPlan) -> models.NoPlanState:
     return models.NoPlanState(reason=no_plan.reason, unlock=list(no_plan.unlock), sentence=sentence)
 
 
-def _wishes(wishes: Constraints) -> models.Limits:
+def _overlay(overlay: Overlay) -> models.Overlay:
     """The limits that the API knows; the page may have set others."""
-    content: dict[str, Any] = json.loads(wishes.to_json())
-    return models.Limits(**{name: content[name] for name in WISHES})
+    content: dict[str, Any] = json.loads(overlay.to_json())
+    return models.Overlay(**{name: content[name] for name in OVERLAY_FIELDS})
 
 
 def schema_state(

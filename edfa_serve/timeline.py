@@ -46,7 +46,7 @@ def show_timeline(interview: Interview, wording: Wording) -> Timeline:
     and may change.
     """
     moments, standing = interview.timeline, interview.standing
-    may = set(changeable(interview.fitted)) - {*interview.locks, *interview.constraints.locked}
+    may = set(changeable(interview.fitted)) - {*interview.overlay.locked}
     stop = (
         standing.since
         if standing.since is not None

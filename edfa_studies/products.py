@@ -23,8 +23,8 @@ from edfa.artifacts import read_parts, readable, write_parts
 from edfa.blanket.discovery import discover
 from edfa.blanket.units import Blanket
 from edfa.data import catalog
-from edfa.data.constraints import Constraints
 from edfa.data.read import read_frame
+from edfa.data.rules import Rules
 from edfa.data.table import Table
 from edfa.errors import UnreadableError
 from edfa.predictors import PREDICTORS
@@ -220,9 +220,9 @@ class Materials:
         return _table(data.of, data.settings.get("card"), settings["cap"], settings["split"])
 
     @property
-    def constraints(self) -> Constraints:
+    def rules(self) -> Rules:
         """What plans obey: in the paper's reading, nothing but that sensitive features stay."""
-        return Constraints(reading=self.cell.settings["reading"])
+        return Rules(reading=self.cell.settings["reading"])
 
     @property
     def desired_class(self) -> int | None:
@@ -329,7 +329,7 @@ class Materials:
             self.blanket,
             SurvivalSearch(),
             self.desired_class,  # type: ignore[arg-type]
-            self.constraints,
+            self.rules,
         )
         return policy.set_params(
             **{name: value for name, value in part.settings.items() if name != "train_rows"}
@@ -386,7 +386,7 @@ class Materials:
         return find_recourse(
             self.trajectory(part),
             self.searcher,
-            constraints=self.constraints,
+            rules=self.rules,
             desired_class=self.desired_class,
             seed=self.cell.seed,
         )

@@ -90,8 +90,8 @@ wrapped = edfa.wrap(model)
 # for sex and marital status or for their telephone.
 
 # %%
-rules = edfa.Constraints(max_months=12, never_ask=("personal_status", "own_telephone"))
-advisor = edfa.Advisor(predictor=wrapped, constraints=rules).fit(table)
+rules = edfa.Rules(max_months=12, never_ask=("personal_status", "own_telephone"))
+advisor = edfa.Advisor(predictor=wrapped, rules=rules).fit(table)
 print(advisor.usage_)
 print(advisor.fidelity_)
 print(advisor.evaluation_)
@@ -155,18 +155,18 @@ interview
 # cases, so that it is no plan.
 
 # %%
-today = edfa.Constraints(locked=("credit_amount",), max_months=0)
+today = edfa.Overlay(locked=("credit_amount",), max_months=0)
 print(
-    len(interview.plans(constraints=today)),
+    len(interview.plans(overlay=today)),
     "plans; may act:",
-    interview.copy(constraints=today).standing.may_act,
+    interview.copy(overlay=today).standing.may_act,
 )
 
 # %% [markdown]
 # Where a limit leaves nothing, it is named:
 
 # %%
-stuck = edfa.Constraints(locked=("checking_status", "duration"))
+stuck = edfa.Overlay(locked=("checking_status", "duration"))
 say(narrate.no_plan(interview.why_no_plan(stuck), advisor.schema, operator=rules))
 
 # %% [markdown]

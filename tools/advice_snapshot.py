@@ -105,6 +105,28 @@ def _plan(plan: Any) -> Any:
     return [changes, [None if n is None else float(f"{n:.10g}") for n in numbers]]
 
 
+def _file(advice: pd.DataFrame) -> Any:
+    """A file of advice as records; of plans what is changed and a few numbers, as text."""
+    rows = json.loads(advice.to_json(orient="records"))
+    for row in rows:
+        plans = [_short(plan) for plan in json.loads(row["plans"] or "[]")]
+        row["plans"] = json.dumps(plans, ensure_ascii=False)
+    return rows
+
+
+def _short(plan: dict[str, Any]) -> dict[str, Any]:
+    """What is compared of a plan in a file."""
+    if "probability" in plan:  # as files were written once
+        return plan
+    changes = [
+        {"feature": c["feature"], "from": c["before"], "to": c["after"]}
+        | ({name: c[name] for name in ("low", "high")} if "low" in c else {})
+        for c in plan["changes"]
+    ]
+    numbers = {name: plan[name] for name in ("effort", "months", "support") if name in plan}
+    return {"changes": changes, "probability": plan["probability_after"]} | numbers
+
+
 def _visible(page: str) -> str:
     """The words of an HTML page."""
     page = re.sub(r"<(style|svg|script).*?</\1>", " ", page, flags=re.DOTALL)
@@ -119,7 +141,7 @@ def main(folder: Path) -> None:
         half = frame.mask(np.random.default_rng(0).random(frame.shape) < 0.3)
         said = {
             "certificates": certificates(advisor),
-            "file": json.loads(advise(advisor.fitted, half).to_json(orient="records")),
+            "file": _file(advise(advisor.fitted, half)),
             "interviews": [
                 interview(
                     advisor,

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from edfa.artifacts import Folder
 from edfa.blanket.units import Blanket
-from edfa.data.constraints import Constraints
+from edfa.data.rules import NO_RULES, Rules
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError
@@ -90,7 +90,7 @@ class Policy(BaseEstimator, ABC):  # type: ignore[misc]
         blanket: Blanket,
         searcher: Searcher,
         desired_class: int,
-        constraints: Constraints | None = None,
+        rules: Rules | None = None,
     ) -> Self:
         """The policy behind a name: an advisor gives its blanket, its searcher, the code of the
         favourable class, and the operator's rules, if there are any.
@@ -142,14 +142,14 @@ class Policy(BaseEstimator, ABC):  # type: ignore[misc]
         return choose(self.masked_score(people), people.costs, self.per_cost)
 
 
-def never_asked(schema: Schema, constraints: Constraints | None = None) -> BoolArray:
+def never_asked(schema: Schema, rules: Rules | None = None) -> BoolArray:
     """Which features nobody is ever asked for, (features,): by the card's rules and by
-    ``constraints``.
+    ``rules``.
 
     What is known from the start is asked of nobody anyway. In the paper's reading the card's rules
     do not count.
     """
-    rules = constraints or Constraints()
+    rules = rules or NO_RULES
     names = {*rules.never_ask, *(schema.rules.never_ask if rules.reading == "card" else ())}
     return np.array([feature.name in names and not feature.start for feature in schema])
 

@@ -10,7 +10,7 @@ import numpy as np
 from edfa.acquisition.base import choose
 from edfa.acquisition.information import InformationPolicy, SamplerName
 from edfa.blanket.units import Blanket
-from edfa.data.constraints import Constraints
+from edfa.data.rules import Rules
 from edfa.data.schema import Schema
 from edfa.errors import UnknownNameError
 from edfa.people import People
@@ -79,7 +79,7 @@ class EDFA(InformationPolicy):
         blanket: Blanket,
         searcher: Searcher,
         desired_class: int,
-        constraints: Constraints | None = None,
+        rules: Rules | None = None,
     ) -> Self:
         """EDFA on the advisor's blanket."""
         return cls(blanket)

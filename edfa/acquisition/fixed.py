@@ -8,7 +8,7 @@ import numpy as np
 
 from edfa.acquisition.base import Policy
 from edfa.blanket.units import Blanket
-from edfa.data.constraints import Constraints
+from edfa.data.rules import Rules
 from edfa.errors import SettingError
 from edfa.people import People
 from edfa.recourse.searcher import Searcher
@@ -46,7 +46,7 @@ class Fixed(Policy):
         blanket: Blanket,
         searcher: Searcher,
         desired_class: int,
-        constraints: Constraints | None = None,
+        rules: Rules | None = None,
     ) -> Self:
         """There is none: nobody but the user knows the order."""
         raise SettingError(

@@ -12,7 +12,7 @@ import pandas as pd
 
 from edfa.acquisition.base import Policy, choose, never_asked
 from edfa.acquisition.trajectory import Trajectory
-from edfa.data.constraints import Constraints
+from edfa.data.rules import Rules
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import BudgetError, DataError, UnknownNameError
@@ -102,7 +102,7 @@ def run_policy(
     policy: Policy,
     background: Background,
     budget: Budget,
-    constraints: Constraints | None = None,
+    rules: Rules | None = None,
     *,
     known: BoolArray | None = None,
     declined: BoolArray | None = None,
@@ -111,7 +111,7 @@ def run_policy(
     """Ask everybody of encoded rows X (people, features) as ``acquire`` does, without partitions.
 
     The ``background`` holds the model and what it is shown. What the card's rules or
-    ``constraints`` say is never to be asked is not.
+    ``rules`` say is never to be asked is not.
 
     ``known`` (features,) is what everybody has told and paid for at the first step, in place of the
     start set; a budget that buys nothing beyond that is then no error. ``declined`` (features,) is
@@ -120,7 +120,7 @@ def run_policy(
     run = _Run(
         policy, background, X, seed=0, on_unaffordable="stop", on_declined="skip", explain=False
     )
-    never = never_asked(background.schema, constraints)
+    never = never_asked(background.schema, rules)
     run.set_up(costs, tuple(np.array(background.schema.names)[never].tolist()), None, None)
     if known is not None:
         run.begin_with(known)

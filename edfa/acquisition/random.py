@@ -7,7 +7,7 @@ import numpy as np
 
 from edfa.acquisition.base import Policy
 from edfa.blanket.units import Blanket
-from edfa.data.constraints import Constraints
+from edfa.data.rules import Rules
 from edfa.explanation.partition import members
 from edfa.people import People
 from edfa.recourse.searcher import Searcher
@@ -50,7 +50,7 @@ class RandomBlanket(Policy):
         blanket: Blanket,
         searcher: Searcher,
         desired_class: int,
-        constraints: Constraints | None = None,
+        rules: Rules | None = None,
     ) -> Self:
         """A random order of the advisor's blanket."""
         return cls(blanket)

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from edfa.acquisition.base import Policy, Progress, never_asked
 from edfa.artifacts import Folder, folder_name, read_parts, readable, write_parts
 from edfa.blanket.units import Blanket
-from edfa.data.constraints import Constraints
+from edfa.data.rules import Rules
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import SettingError, UnreadableError
@@ -64,7 +64,7 @@ class SurvivalPolicy(Policy):
         Only its members are asked.
     searcher
         Where plans come from; ``fit`` fits a clone of it on the training people, ``searcher_``.
-    constraints, desired_class
+    rules, desired_class
         What plans may change and what is never asked, and the code of the class that plans lead to,
         as they will be looked for later. None: any other decision is recourse. With a class, people
         who have it already count as often as that decision stays.
@@ -99,7 +99,7 @@ class SurvivalPolicy(Policy):
 
     blanket: Blanket = field()  # required, whatever the default of all policies
     searcher: SurvivalSearch = field()
-    constraints: Constraints | None = None
+    rules: Rules | None = None
     desired_class: int | None = None
     personal: bool = False
     n_people: int = 256
@@ -123,12 +123,12 @@ class SurvivalPolicy(Policy):
         blanket: Blanket,
         searcher: Searcher,
         desired_class: int,
-        constraints: Constraints | None = None,
+        rules: Rules | None = None,
     ) -> Self:
         """An order for plans of the advisor's searcher, under its rules, that lead to the
         favourable class.
         """
-        return cls(blanket, searcher, constraints=constraints, desired_class=desired_class)
+        return cls(blanket, searcher, rules=rules, desired_class=desired_class)
 
     @property
     def order_(self) -> tuple[str, ...]:
@@ -168,7 +168,7 @@ class SurvivalPolicy(Policy):
         per cost.
         """
         schema = train.schema
-        inside = members(schema.names, self.blanket) & ~never_asked(schema, self.constraints)
+        inside = members(schema.names, self.blanket) & ~never_asked(schema, self.rules)
         chosen = np.random.default_rng(self.seed).permutation(len(train))[
             : min(self.n_people, len(train) // 2)
         ]
@@ -188,9 +188,7 @@ class SurvivalPolicy(Policy):
 
         def mean_survival(mask: BoolArray) -> float:
             people = People(np.where(mask, rows, np.float32(np.nan)), background)
-            return float(
-                expected_survival(people, searcher, self.constraints, self.desired_class).mean()
-            )
+            return float(expected_survival(people, searcher, self.rules, self.desired_class).mean())
 
         before = mean_survival(known)
         while (unknown := np.flatnonzero(inside & ~known)).size:
@@ -217,9 +215,7 @@ class SurvivalPolicy(Policy):
         self._check_fitted()
         schema = people.schema
         asked = (
-            people.askable
-            & members(schema.names, self.blanket)
-            & ~never_asked(schema, self.constraints)
+            people.askable & members(schema.names, self.blanket) & ~never_asked(schema, self.rules)
         )
         if self.personal:
             now, then = self.expected(people, asked)
@@ -237,7 +233,7 @@ class SurvivalPolicy(Policy):
 
         def survival(rows: Float32Array) -> Float64Array:
             return expected_survival(
-                People(rows, background), self.searcher_, self.constraints, self.desired_class
+                People(rows, background), self.searcher_, self.rules, self.desired_class
             )
 
         now, then = survival(people.X), np.full(people.X.shape, np.nan)
@@ -260,7 +256,7 @@ class SurvivalPolicy(Policy):
 
         A person who pays twice the card's price for a feature sees half its worth per cost.
         """
-        never = never_asked(schema, self.constraints)
+        never = never_asked(schema, self.rules)
         asked = [
             name
             for name in self.blanket.features
@@ -327,7 +323,7 @@ class SurvivalPolicy(Policy):
 def expected_survival(
     people: People,
     searcher: SurvivalSearch,
-    constraints: Constraints | None,
+    rules: Rules | None,
     desired_class: int | None,
 ) -> Float64Array:
     """The probability that each person's advice still holds when everything is known, (people,).
@@ -336,7 +332,7 @@ def expected_survival(
     person who has that decision already is advised nothing, and counts with the probability that
     the decision stays.
     """
-    plans = find_recourse(people, searcher, constraints=constraints, desired_class=desired_class)
+    plans = find_recourse(people, searcher, rules=rules, desired_class=desired_class)
     survival = np.zeros(len(people))
     if plans.survival is not None:
         survival[plans.legal] = plans.survival[plans.first[plans.legal]]

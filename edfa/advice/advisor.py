@@ -2,7 +2,7 @@
 may act.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,6 @@ from edfa.advice.on_workers import open_crew, roll_out_away
 from edfa.advice.own_model import blanket_of_model, check_reference
 from edfa.advice.promise import certify_people, choose_reference, dry_run, roll_out
 from edfa.advice.receipt import Receipt, Verification
-from edfa.advice.rules import check_operator_rules, describe_rules
 from edfa.advice.terms import Ending, Promise, check_group
 from edfa.advice.verify import verify
 from edfa.blanket.discovery import discover
@@ -42,7 +41,7 @@ from edfa.certification.certificate import Certificate, GroupCertificates
 from edfa.certification.rcps import RecourseCertifier
 from edfa.certification.records import REFERENCES, Reference
 from edfa.certification.risk_curve import Target
-from edfa.data.constraints import Constraints
+from edfa.data.rules import NO_RULES, Overlay, Rules
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError
@@ -106,10 +105,10 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
     obey_directions
         Whether the model obeys the directions of the card; a model with directions of its own keeps
         those.
-    constraints
+    rules
         The operator's rules, on top of the card's: what no plan may propose, and what nobody is
         asked. They hold in calibration, evaluation, interviews and files alike.
-        ``Constraints(reading="paper")`` is the paper's recipe.
+        ``Rules(reading="paper")`` is the paper's recipe.
     groups
         A categorical or ordinal feature of the card, such as ``"sex"``: each group of people then
         has a certificate from its own people alone, or none. The model is shown the feature only
@@ -141,7 +140,7 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         threshold: Threshold = None,
         seed: int = 0,
         obey_directions: bool = True,
-        constraints: Constraints | None = None,
+        rules: Rules | None = None,
         groups: str | None = None,
     ) -> None:
         self.blanket = blanket
@@ -160,7 +159,7 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         self.threshold = threshold
         self.seed = seed
         self.obey_directions = obey_directions
-        self.constraints = constraints
+        self.rules = rules
         self.groups = groups
         self._check()
 
@@ -179,8 +178,8 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         check_reference(self.predictor, self.reference)
         names = ("blanket", "predictor", "policy", "searcher", "signal", "threshold")
         check_settings(**{name: getattr(self, name) for name in names})
-        if not isinstance(self.constraints, Constraints | None):
-            raise SettingError(f"constraints: Constraints(...) or None, not {self.constraints!r}")
+        if not isinstance(self.rules, Rules | None):
+            raise SettingError(f"rules: Rules(...) or None, not {self.rules!r}")
 
     def fit(
         self, table: Table, progress: Progress | None = None, n_jobs: int | None = -1
@@ -214,7 +213,9 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         settings = (self.predictor, table, self.threshold, self.seed)
         unfitted = new_predictor(*settings, obey_directions=self.obey_directions)
         rules = self._rules(table.schema)
-        check_operator_rules(table.schema.rules_with(rules), table.schema, train.encoder)
+        everybody = table.schema.rules_with(rules)
+        everybody.check(table.schema, train.encoder)
+        everybody.check_leaves_something(table.schema)
         blanket = self._find_blanket(table, report)
         report("model", 0, 1)
         model = unfitted.fit_table(train)
@@ -258,7 +259,7 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         """Fit searcher and policy to a fitted model."""
         report("policy", 0, 1)
         rules = self._rules(train.schema)
-        limits = None if rules == Constraints() else rules
+        given = None if rules == NO_RULES else rules
         searcher = new_searcher(self.searcher)
         chosen = default_policy(self.searcher) if self.policy is None else self.policy
         asked = (
@@ -266,7 +267,7 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
             if isinstance(model, Wrapped)
             else blanket
         )
-        policy = new_policy(chosen, asked, searcher, train.schema, limits)
+        policy = new_policy(chosen, asked, searcher, train.schema, given)
         add_committee(
             searcher,
             policy,
@@ -280,13 +281,13 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         if isinstance(model, Wrapped):
             policy.set_params(aligned=False)
         policy.fit(train, model.for_questions, n_jobs=n_jobs, progress=partial(report, "policy"))
-        model = keep_path(model, policy, searcher, self.budget, limits, self.seed)
+        model = keep_path(model, policy, searcher, self.budget, given, self.seed)
         need = USER_MODEL_NEED if isinstance(model, Wrapped) else 0.0
         signal = default_signal(self.searcher) if self.signal is None else self.signal
         fitted = replace(
             FittedAdvisor.of(train, model, blanket, policy, searcher),
             budget=self.budget,
-            constraints=rules,
+            operator_rules=rules,
             promise=Promise(
                 Ending(signal=signal, target=self.target, alpha=self.alpha),
                 self.delta,
@@ -297,15 +298,15 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         )
         return replace(fitted, directions=sweep_directions(fitted))
 
-    def _rules(self, schema: Schema) -> Constraints:
+    def _rules(self, schema: Schema) -> Rules:
         """The operator's rules; who is in a group stays in it, whatever they do."""
-        rules = self.constraints or Constraints()
+        rules = self.rules or NO_RULES
         if self.groups is None:
             return rules
         check_group(self.groups, schema)
         feature = schema[self.groups]
         stays = feature.sensitive or (feature.change == "frozen" and rules.reading == "card")
-        return rules if stays else rules.tighten(Constraints(locked=(self.groups,)))
+        return rules if stays else rules.tighten(Rules(locked=(self.groups,)))
 
     def _find_blanket(self, table: Table, report: Progress) -> Blanket:
         if isinstance(self.policy, Policy) and self.policy.blanket is not None:
@@ -434,19 +435,22 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         self,
         facts: Mapping[str, Any] | None = None,
         *,
-        costs: Mapping[str, float] | None = None,
-        locks: Sequence[str] = (),
-        constraints: Constraints | None = None,
+        overlay: Overlay | None = None,
         language: str = "en",
     ) -> Interview:
-        """Begin with what is known of a person; prices, what must not change and other limits may
-        be their own.
+        """Begin an interview with what is known of a person.
 
-        ``constraints`` hold for the whole interview and only tighten the operator's rules; others
-        are a SettingError.
+        Parameters
+        ----------
+        facts
+            Values by feature name; anything may be left out.
+        overlay
+            The person's prices, locks and limits; one that loosens the operator's rules is a
+            ``SettingError``.
+        language
+            ``"en"`` or ``"de"``.
         """
-        own: dict[str, Any] = {"costs": costs, "locks": tuple(locks), "constraints": constraints}
-        return Interview(self.fitted, **own, language=language).begin(facts or {})
+        return Interview(self.fitted, overlay=overlay, language=language).begin(facts or {})
 
     def verify(self, receipt: Receipt | str, key: bytes | None = None) -> Verification:
         """Replay a receipt's interview, and say what differs; with the operator's key, whether it
@@ -456,9 +460,7 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
 
     def _repr_html_(self) -> str:
         settings = {name: str(value) for name, value in self.get_params(deep=False).items()}
-        settings["constraints"] = (
-            "; ".join(describe_rules(self.constraints or Constraints())) or "none"
-        )
+        settings["rules"] = "; ".join((self.rules or NO_RULES).describe()) or "none"
         if not hasattr(self, "fitted_"):
             return summaries.advisor_html(settings)
         certificate = self.fitted.promise.certificate
@@ -494,7 +496,7 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         parts: dict[str, Any] = {
             "policy": fitted.policy,
             "searcher": fitted.searcher,
-            "constraints": fitted.limits,
+            "rules": None if fitted.operator_rules == NO_RULES else fitted.operator_rules,
         }
         advisor = cls(fitted.blanket, fitted.model, **parts, **settings)
         advisor.fitted_ = fitted

@@ -33,7 +33,7 @@ QuestionReason = Literal["head", "spouse", "unattached", "information", "surviva
 Status = Literal[
     "act", "ask", "unsure", "granted", "no_plan", "not_certified", "off_path", "pending"
 ]
-DEVIATIONS = ("start", "order", "passed", "declined", "costs", "locks", "constraints")
+DEVIATIONS = ("start", "order", "passed", "declined", "prices", "limits")
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,8 @@ class Standing:
 
     ``deviations`` says how this person differs (one or more of ``DEVIATIONS``: facts of the start
     set are not known, others were told out of order, they went on past the point where the rule
-    said "act", which was at step ``since`` of the path, something was declined, prices, locks or
-    other limits on plans are their own). ``for_wishes`` says that the certificate was made for
+    said "act", which was at step ``since`` of the path, something was declined, prices or limits on
+    plans are their own). ``for_wishes`` says that the certificate was made for
     their state and wishes: see ``certify_for``.
 
     ``signal`` is what the rule watches (none without a plan), ``tau`` its threshold (none without a

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from edfa.acquisition.loop import budget_amount, next_question
-from edfa.advice.fitted import NO_RULES, FittedAdvisor
+from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.terms import NEVER
 from edfa.certification.replay import signal_of, uncertainty
-from edfa.data.constraints import Constraints
+from edfa.data.rules import NO_OVERLAY, Overlay
 from edfa.explanation.necessity import necessity
 from edfa.explanation.partition import Partition
 from edfa.people import People
@@ -39,8 +39,8 @@ FEW = 16  # people of whom everything is read off one sweep
 # rows, about, that a model of the user's own is asked to say what can turn one person's decision
 SWEPT = 100_000
 Assess = Callable[[Float32Array], "Assessment"]
-"""Makes, or finds again, the assessment of people without wishes from their encoded facts (people,
-features).
+"""Makes, or finds again, the assessment of people without an overlay from their encoded facts
+(people, features).
 """
 
 
@@ -49,15 +49,13 @@ class Assessment:
     """Partly known people and all that an advisor says of them.
 
     ``people.askable`` is what may be asked and has not been declined, ``people.costs`` are each
-    person's prices; ``locked`` features are left as they are by every plan, and ``constraints`` are
-    the people's own limits, beyond the operator's rules. ``given`` are numbers that all of them
-    gave and encoding moved to the edge of what was seen.
+    person's prices, and ``people.overlay`` what all of them have set themselves, beyond the
+    operator's rules. ``given`` are numbers that all of them gave and encoding moved to the edge of
+    what was seen.
     """
 
     fitted: FittedAdvisor
     people: People
-    locked: tuple[str, ...] = ()
-    constraints: Constraints = NO_RULES
     given: tuple[Given, ...] = ()
     _plans: dict[Any, Plans] = field(default_factory=dict, repr=False)
 
@@ -67,34 +65,28 @@ class Assessment:
         fitted: FittedAdvisor,
         X: Float32Array,  # noqa: N803
         *,
+        overlay: Overlay = NO_OVERLAY,
         declined: BoolArray | None = None,
-        costs: Float64Array | None = None,
-        locked: tuple[str, ...] = (),
-        constraints: Constraints = NO_RULES,
         given: tuple[Given, ...] = (),
     ) -> "Assessment":
         """Assess people by their encoded facts X (people, features); NaN: not known.
 
-        ``declined`` (people, features) is never asked; ``costs`` (people, features) are prices in
-        place of the card's. ``constraints`` are limits that all of these people have set
-        themselves. ``given`` are numbers beyond all that was seen, which all of them gave: a model
-        of the user's own is asked about these.
+        ``overlay`` holds what all of these people have set themselves; what they ``declined``,
+        (people, features), is not asked again. ``given`` are numbers beyond all that was seen,
+        which all of them gave: a user model is asked about these.
         """
         unknown = np.isnan(X)
-        askable = unknown & ~fitted.never_ask & ~np.isin(fitted.schema.names, constraints.never_ask)
-        prices = np.broadcast_to(fitted.card_costs, X.shape) if costs is None else costs
+        askable = unknown & ~fitted.never_ask
         people = People(
             X,
             fitted.background,
-            spent=(prices * ~unknown).sum(axis=1),
-            costs=prices,
+            spent=(overlay.prices_in(fitted.schema) * ~unknown).sum(axis=1),
+            overlay=overlay,
             askable=askable if declined is None else askable & ~declined,
         )
         return cls(
             fitted,
             people,
-            locked,
-            constraints,
             tuple(g for g in given if not unknown[:, g.position].any()),
         )
 
@@ -111,9 +103,7 @@ class Assessment:
             )  # worked out now, while it is known what these people gave
         if self.shares is None:
             return people
-        decided = replace(people, decided=self._decided_by_shares(people))
-        decided.__dict__["probabilities"] = probabilities
-        return decided
+        return replace(people, decided=self._decided_by_shares(people), predicted=probabilities)
 
     @contextmanager
     def asking(self) -> Iterator[None]:
@@ -258,56 +248,43 @@ class Assessment:
 
     @cached_property
     def wishes(self) -> dict[str, BoolArray]:
-        """Who has wishes of their own, (people,) each: declined a question, other prices, locks,
-        limits on plans.
+        """Who differs from people without an overlay, (people,) each: declined a question, pays
+        other prices, has limits on plans.
         """
         declined = ~self.known & ~self.people.askable & ~self.fitted.never_ask
-        on_plans = replace(self.constraints, never_ask=())
+        rules, on_plans = self.fitted.rules, self.people.overlay.without("never_ask")
         return {
             "declined": declined.any(axis=1),
-            "costs": (self.people.costs != self.fitted.card_costs).any(axis=1),
-            "locks": np.full(len(self), bool(self.locked)),
-            "constraints": np.full(
-                len(self), self.fitted.rules.tighten(on_plans) != self.fitted.rules
-            ),
+            "prices": (self.people.costs != self.fitted.card_costs).any(axis=1),
+            "limits": np.full(len(self), rules.tighten(on_plans) != rules),
         }
 
-    def plans(self, k: int | None = None, constraints: Constraints | None = None) -> Plans:
-        """At most ``k`` plans for each refused person; searched once for the same ``k`` and
-        constraints.
+    def plans(self, k: int | None = None, overlay: Overlay | None = None) -> Plans:
+        """At most ``k`` plans for each refused person; searched once for the same ``k`` and limits.
 
-        ``constraints`` tighten the operator's rules and the people's own limits; loosening ones are
-        a SettingError.
+        The limits of ``overlay`` come on top of the people's own; one that loosens a rule is a
+        ``SettingError``.
         """
-        return self._search(k, self._limits(constraints))
+        return self._search(k, overlay)
 
-    def _search(self, k: int | None, constraints: Constraints | None, enough: float = 1.0) -> Plans:
+    def _search(self, k: int | None, overlay: Overlay | None = None, enough: float = 1.0) -> Plans:
         """Plans; with ``enough`` below 1 just so many as tell whether one survives in that share of
         completions.
         """
-        key = (k, None if constraints is None else constraints.to_json(), enough)
+        limits = self.people.overlay.tighten(overlay)
+        key = (k, limits.to_json(), enough)
         if key not in self._plans:
+            people = self.explained
             with self.asking():
                 self._plans[key] = find_recourse(
-                    self.explained,
+                    people if overlay is None else replace(people, overlay=limits),
                     self.fitted.searcher,
-                    constraints=constraints,
+                    rules=self.fitted.operator_rules,
                     desired_class=self.fitted.favourable,
                     k=k,
                     enough_survival=enough,
                 )
         return self._plans[key]
-
-    def _limits(self, constraints: Constraints | None = None) -> Constraints | None:
-        """The operator's rules, the people's own limits and locks, and ``constraints`` together;
-        None: there are none.
-
-        The card's rules are added where plans are searched.
-        """
-        limits = self.fitted.constraints
-        for more in (self.constraints, Constraints(locked=self.locked), constraints):
-            limits = limits.for_person(more)
-        return None if limits == NO_RULES else limits
 
     def signal(self, k: int | None = None) -> Float64Array:
         """What the stop rule watches, (people,); NaN: no plan. Pass the ``k`` of ``plans`` to reuse
@@ -351,5 +328,5 @@ class Assessment:
         planned = any(enough == 1.0 for *_, enough in self._plans)
         watched = self.fitted.promise.ending.signal
         enough = 1.0 if planned or again or watched != "survival" else 1 - tau + 1e-9
-        plans = self._search(k, self._limits(), min(enough, 1.0))
+        plans = self._search(k, enough=min(enough, 1.0))
         return np.asarray(self.refused & (self._signal(plans) <= tau))

@@ -10,18 +10,18 @@ import pandas as pd
 
 from edfa.advice.assessment import Assessment
 from edfa.advice.fitted import FittedAdvisor
-from edfa.advice.person_rules import PersonRules
+from edfa.advice.overlays import Overlays
 from edfa.advice.promise import CertifyLater
 from edfa.advice.standing import Certifying, find_standings
-from edfa.data.constraints import Constraints
 from edfa.data.edge import Flag
 from edfa.data.partial import encode_partial
+from edfa.data.rules import Overlay
 from edfa.parallel import count_jobs, map_parallel
 from edfa.predictors.own_model.given import Given, numbers_given
 from edfa.recourse.plans import Plans
 from edfa.recourse.reasons import NoPlanReasons
 from edfa.text.flags import flag_sentence
-from edfa.typing import AnyArray, BoolArray, Float32Array, IntArray, ObjectArray
+from edfa.typing import BoolArray, Float32Array, IntArray, ObjectArray
 
 __all__ = ["COLUMNS", "advise"]
 
@@ -38,8 +38,8 @@ COLUMNS = {
     "flags": "string",
     "error": "string",
 }
-"""The columns of advice, with their Arrow types. ``plans`` is JSON, the best plan first; ``flags``
-says what was not taken as told.
+"""The columns of advice, with their Arrow types. ``plans`` is a JSON list of ``Plan.to_dict``,
+the best first; ``flags`` says what was not taken as told.
 """
 
 PARTS, LEAST = (
@@ -59,21 +59,21 @@ def advise(
     k: int = 3,
     first: int = 0,
     n_jobs: int | None = None,
-    rules: pd.Series | None = None,
+    overlays: pd.Series | None = None,
     certify_later: CertifyLater | None = None,
 ) -> pd.DataFrame:
     """A row a person: decision, next question, whether they may act, plans; or what is wrong with
-    their facts or rules.
+    their facts or overlay.
 
-    ``frame`` has whatever is known of them; an empty cell is not known. ``rules`` (people,) are
-    limits of their own, a cell each: empty, or JSON such as ``{"max_changes": 1}``. ``first`` is
-    the number of the first row; ``n_jobs`` threads share the people. With ``certify_later``,
-    calibrations that people's states take are run there; until then their status is "pending".
+    ``frame`` has whatever is known of them; an empty cell is not known. ``overlays`` (people,) are
+    a cell each: empty, or JSON such as ``{"max_changes": 1}``. ``first`` is the number of the first
+    row; ``n_jobs`` threads share the people. With ``certify_later``, calibrations that people's
+    states take are run there; until then their status is "pending".
     """
     encoded, errors, flags = encode_partial(frame, fitted.encoder, fitted.schema, fitted.relevant)
     facts, threads = np.where(fitted.relevant, encoded, np.float32(np.nan)), count_jobs(n_jobs)
     group = fitted.group_of(encoded)
-    own = PersonRules.none(len(facts)) if rules is None else PersonRules.of(rules, fitted)
+    own = Overlays.none(len(facts)) if overlays is None else Overlays.of(overlays, fitted)
     errors = own.errors | errors
     fine = np.setdiff1d(np.arange(len(facts)), list(errors))
     # Who knows the same stays together, as far as that goes: they are asked about together.
@@ -90,7 +90,7 @@ def advise(
             facts[part],
             group[part],
             k,
-            own.constraints[own.which[part[0]]],
+            own.distinct[own.which[part[0]]],
             kinds[which[part[0]]],
             Certifying(later=certify_later),
         ),
@@ -160,16 +160,16 @@ def _advise(
     X: Float32Array,  # noqa: N803
     group: ObjectArray,
     k: int,
-    own: Constraints,
+    overlay: Overlay,
     given: tuple[Given, ...],
     certifying: Certifying,
 ) -> dict[str, Any]:
-    """The columns of people, of these groups (people,), whose facts are right and whose own limits
-    are the same.
+    """The columns of people, of these groups (people,), whose facts are right and whose overlay is
+    the same.
 
     ``given`` are numbers beyond what was seen, the same of all of them.
     """
-    assessment = Assessment.of(fitted, X, constraints=own, given=given)
+    assessment = Assessment.of(fitted, X, overlay=overlay, given=given)
     plans, question = assessment.plans(k), assessment.next
     names = np.array([*fitted.schema.names, None], dtype=object)
     prices = assessment.people.costs[np.arange(len(assessment)), question]
@@ -188,51 +188,13 @@ def _advise(
 
 
 def _texts(plans: Plans) -> ObjectArray:
-    """Everybody's plans as one JSON list, (people,). Many people get the same change: each is
-    written once.
-    """
-    number, feature = np.nonzero(~np.isnan(plans.to))
-    own = plans.people.X[plans.of[number], feature]
-    cells = (own, plans.to[number, feature], plans.low[number], plans.high[number])
-    words = (plans.words(feature, codes).tolist() for codes in cells)
-    names = [plans.people.schema.names[j] for j in feature.tolist()]
-    written: dict[tuple[Any, ...], str] = {}
-    changes = []
-    for change in zip(names, *words, strict=True):
-        if (text := written.get(change)) is None:
-            text = written[change] = _change(*change)
-        changes.append(text)
-    first = np.searchsorted(number, np.arange(len(plans) + 1)).tolist()
-    numbers: dict[str, AnyArray | None] = {
-        "probability": plans.probability_after,
-        "effort": plans.effort,
-    }
-    numbers |= {"months": plans.months, "support": plans.support}
-    columns = {name: values.tolist() for name, values in numbers.items() if values is not None}
-    texts = [
-        (
-            f'{{"changes": [{", ".join(changes[start:end])}], '
-            f"{_numbers(dict(zip(columns, row, strict=True)))}}}"
-        )
-        for (start, end), *row in zip(pairwise(first), *columns.values(), strict=True)
-    ]
+    """Everybody's plans as one JSON list of ``Plan.to_dict``, (people,)."""
+    rows = plans.to_dicts()
     first = np.searchsorted(plans.of, np.arange(len(plans.people) + 1)).tolist()
     return np.array(
-        [f"[{', '.join(texts[start:end])}]" for start, end in pairwise(first)], dtype=object
+        [json.dumps(rows[start:end], ensure_ascii=False) for start, end in pairwise(first)],
+        dtype=object,
     )
-
-
-def _change(feature: str, before: Any, after: Any, low: Any, high: Any) -> str:
-    """One change as JSON, with the values that do as well where they are known."""
-    ends = (
-        {} if low is None and high is None else {"low": low, "high": high}
-    )  # null: that end is open
-    return json.dumps({"feature": feature, "from": before, "to": after} | ends, ensure_ascii=False)
-
-
-def _numbers(numbers: dict[str, float]) -> str:
-    """Numbers as the inside of a JSON object."""
-    return ", ".join(f'"{name}": {number!r}' for name, number in numbers.items())
 
 
 def _reasons(plans: Plans, refused: BoolArray) -> ObjectArray:

@@ -3,7 +3,7 @@
 The file is read a block at a time. In a block, people of whom the same is known are worked on
 together, a part at a time; the advice of each part is a file of its own in a folder beside the
 result. When all are there they become the result, which is whole or not there. A run that is killed
-leaves finished parts, and the next one with the same people (and rules of theirs), advisor and
+leaves finished parts, and the next one with the same people (and their overlays), advisor and
 settings goes on with those who are in none.
 """
 
@@ -20,8 +20,8 @@ from edfa.advice.batch import COLUMNS, advise
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.kept_parts import Block, KeptParts, open_parts
 from edfa.advice.on_workers import open_crew
+from edfa.advice.overlays import read_overlays
 from edfa.advice.people_files import FORMATS, check_format, chunks, source_files, write_advice
-from edfa.advice.person_rules import read_person_rules
 from edfa.advice.receipt import versions
 from edfa.errors import ColumnError, DataError, EmptyTableError, SettingError, UnreadableError, hint
 from edfa.reading import existing, sha256_of
@@ -45,8 +45,8 @@ def advise_file(
     chunk: int | None = None,
     n_jobs: int | None = -1,
     progress: Progress | None = None,
-    rules_column: str | None = None,
-    person_rules: str | Path | None = None,
+    overlay_column: str | None = None,
+    overlay_file: str | Path | None = None,
     scheduler: str | None = None,
     folder: str | Path | None = None,
 ) -> dict[str, int]:
@@ -71,8 +71,8 @@ def advise_file(
         The number of threads that share the parts.
     progress
         Called with the numbers of people and of parts that are done.
-    rules_column, person_rules
-        People's own limits: a column, or a file (see ``read_person_rules``).
+    overlay_column, overlay_file
+        People's overlays: a column, or a file (see ``read_overlays``).
     scheduler
         The address of a Dask scheduler, whose workers share the parts instead.
     folder
@@ -80,18 +80,18 @@ def advise_file(
     """
     sources, result = source_files(rows), Path(out)
     check_format(result)
-    inputs = [*sources, *([Path(person_rules)] if person_rules is not None else [])]
+    inputs = [*sources, *([Path(overlay_file)] if overlay_file is not None else [])]
     if result.exists() and any(path.exists() and path.samefile(result) for path in inputs):
         raise DataError(
             f"{result} is read and cannot be written over; give the advice another name"
         )
     if (chunk is not None and chunk < 1) or k < 1:
         raise DataError(f"a chunk and the number of plans are at least 1, not {chunk} and {k}")
-    _OwnRules.check(fitted, rules_column, person_rules)
+    _OverlaySource.check(fitted, overlay_column, overlay_file)
     result = check_writable(result)
     contents = _hashes(inputs)
-    own = _OwnRules.of(rules_column, person_rules)
-    with open_parts(result, _identity(fitted, k, rules_column)) as kept:
+    own = _OverlaySource.of(overlay_column, overlay_file)
+    with open_parts(result, _identity(fitted, k, overlay_column)) as kept:
         run = _Run(fitted, sources, own, kept, chunk, progress)
         with open_crew(fitted, n_jobs, scheduler, folder) as crew:
             for part, (advice, seconds) in crew.results(
@@ -107,11 +107,11 @@ def advise_file(
     return run.counts
 
 
-def _identity(fitted: FittedAdvisor, k: int, rules_column: str | None) -> dict[str, Any]:
+def _identity(fitted: FittedAdvisor, k: int, overlay_column: str | None) -> dict[str, Any]:
     """What advice depends on, beside the people: parts of a run of which any of it differs are not
     used.
     """
-    settings = {"k": k, "rules_column": rules_column, "block": BLOCK, "columns": COLUMNS}
+    settings = {"k": k, "overlay_column": overlay_column, "block": BLOCK, "columns": COLUMNS}
     return settings | {
         "advisor": fitted.fingerprint,
         "certificate": fitted.promise.certificate_id,
@@ -141,12 +141,12 @@ def _advise(
 ) -> tuple[pd.DataFrame, float]:
     """The advice of some people, with the seconds that it took."""
     began = time.perf_counter()
-    return advise(fitted, frame, k, n_jobs=1, rules=cells), time.perf_counter() - began
+    return advise(fitted, frame, k, n_jobs=1, overlays=cells), time.perf_counter() - began
 
 
 class _Part(NamedTuple):
-    """People of one block: their rows in the file, (people,), what is known of them, and their own
-    rules.
+    """People of one block: their rows in the file, (people,), what is known of them, and their
+    overlays.
     """
 
     block: Block
@@ -161,7 +161,7 @@ class _Run:
 
     fitted: FittedAdvisor
     sources: list[Path]
-    own: "_OwnRules"
+    own: "_OverlaySource"
     kept: KeptParts
     chunk: int | None
     progress: Progress | None
@@ -188,7 +188,7 @@ class _Run:
                     yield _Part(block, first + rows, frame.iloc[rows].reset_index(drop=True), some)
 
     def _ordered(self, frame: pd.DataFrame, cells: pd.Series | None) -> IntArray:
-        """The positions of a block's people: who has the same rules and knows the same comes
+        """The positions of a block's people: who has the same overlay and knows the same comes
         together.
         """
         names = [
@@ -197,12 +197,12 @@ class _Run:
             if counts
         ]
         known = frame.reindex(columns=names).notna().to_numpy()
-        rules = (
+        overlay = (
             np.zeros(len(frame), dtype=np.intp)
             if cells is None
             else pd.factorize(cells.astype(str))[0]
         )
-        return np.lexsort([*np.packbits(known, axis=1).T, rules])
+        return np.lexsort([*np.packbits(known, axis=1).T, overlay])
 
     def _finished(self, block: Block) -> IntArray:
         """The rows of a block that finished parts have; they are counted."""
@@ -230,8 +230,8 @@ class _Run:
 
 
 @dataclass(frozen=True, eq=False)
-class _OwnRules:
-    """Where people's own limits come from: a column, or cells ``by_row`` of the file ``name``, or
+class _OverlaySource:
+    """Where people's overlays come from: a column, or cells ``by_row`` of the file ``name``, or
     nowhere.
     """
 
@@ -244,17 +244,17 @@ class _OwnRules:
         """They come from one place, which holds nothing else."""
         if column is not None and path is not None:
             raise SettingError(
-                "people's rules come from a column or from a file; give one of the two"
+                "people's overlays come from a column or from a file; give one of the two"
             )
         if column in fitted.schema.names:
             raise SettingError(
-                f"{column!r} is a feature of the card; people's rules need a column of their own"
+                f"{column!r} is a feature of the card; people's overlays need a column of their own"
             )
 
     @classmethod
-    def of(cls, column: str | None, path: str | Path | None) -> "_OwnRules":
+    def of(cls, column: str | None, path: str | Path | None) -> "_OverlaySource":
         """Read the file, if there is one."""
-        return cls(column) if path is None else cls(None, Path(path).name, read_person_rules(path))
+        return cls(column) if path is None else cls(None, Path(path).name, read_overlays(path))
 
     def cells(self, frame: pd.DataFrame, first: int) -> pd.Series | None:
         """The cells of the people in a block, (people,); None if nobody has any."""
@@ -265,12 +265,12 @@ class _OwnRules:
         if self.column not in frame.columns:
             raise ColumnError(
                 f"the rows have no column {self.column!r} of "
-                f"rules{hint(self.column, frame.columns)}"
+                f"overlays{hint(self.column, frame.columns)}"
             )
         return frame[self.column]
 
     def check_rows(self, people: int) -> None:
-        """Nobody's rules may go unheard because of a wrong number."""
+        """Nobody's overlay may go unheard because of a wrong number."""
         last = -1 if self.by_row is None or not len(self.by_row) else int(self.by_row.index.max())
         if last >= people:
             raise DataError(

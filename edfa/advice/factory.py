@@ -16,7 +16,7 @@ from edfa.acquisition.base import Policy
 from edfa.acquisition.loop import Budget, run_policy
 from edfa.blanket.discovery import METHODS
 from edfa.blanket.units import Blanket
-from edfa.data.constraints import Constraints
+from edfa.data.rules import Rules
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import SettingError, UnknownNameError
@@ -197,16 +197,16 @@ def new_policy(
     blanket: Blanket,
     searcher: Searcher,
     schema: Schema,
-    constraints: Constraints | None = None,
+    rules: Rules | None = None,
 ) -> Policy:
     """The policy, not fitted; one that plans, under the rules given."""
     favourable = schema.classes.index(schema.favourable)
     if isinstance(chosen, str):
-        return POLICIES[chosen].default(blanket, searcher, favourable, constraints)
+        return POLICIES[chosen].default(blanket, searcher, favourable, rules)
     policy: Policy = clone(chosen)
     own = policy.get_params(deep=False)
-    if constraints is not None and "constraints" in own:
-        policy.set_params(constraints=constraints.tighten(own["constraints"]))
+    if rules is not None and "rules" in own:
+        policy.set_params(rules=rules.tighten(own["rules"]))
     return policy
 
 
@@ -256,7 +256,7 @@ def keep_path(
     policy: Policy,
     searcher: Searcher,
     budget: Budget,
-    constraints: Constraints | None,
+    rules: Rules | None,
     seed: int,
 ) -> Predictor:
     """The model, in which the sets of known features on the policy's path have models of their own.
@@ -276,7 +276,7 @@ def keep_path(
     background = Background.of(
         train, masked, policy.blanket, aligned=policy.aligned, support=searcher.support_
     )
-    walked = run_policy(train.X[some], policy, background, budget, constraints)
+    walked = run_policy(train.X[some], policy, background, budget, rules)
     visible = np.flatnonzero(background.visible)
     shown, count = np.unique(~np.isnan(walked.people().X[:, visible]), axis=0, return_counts=True)
     passed = np.zeros((len(shown), len(background.visible)), dtype=bool)

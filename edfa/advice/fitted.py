@@ -14,8 +14,8 @@ from edfa.advice.receipt import versions
 from edfa.advice.terms import NO_PROMISE, Promise, label_groups
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate
-from edfa.data.constraints import Constraints
 from edfa.data.encode import Encoder
+from edfa.data.rules import NO_RULES, Rules
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.fingerprint import canonical, digest, fingerprint
@@ -28,9 +28,7 @@ from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.typing import BoolArray, Float32Array, Float64Array, ObjectArray
 
-__all__ = ["NO_RULES", "FittedAdvisor", "identify_advisor", "sweep_directions"]
-
-NO_RULES = Constraints()
+__all__ = ["FittedAdvisor", "identify_advisor", "sweep_directions"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +47,7 @@ class FittedAdvisor:
         What is asked next, and how plans are found.
     budget
         What one interview may cost.
-    constraints
+    operator_rules
         The operator's rules beyond those of the card.
     promise
         What is promised, and the certificates.
@@ -71,7 +69,7 @@ class FittedAdvisor:
     policy: Policy
     searcher: Searcher
     budget: Budget = "inf"
-    constraints: Constraints = NO_RULES
+    operator_rules: Rules = NO_RULES
     promise: Promise = NO_PROMISE
     judges: Committee | None = None
     calibration: Float32Array = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
@@ -211,14 +209,14 @@ class FittedAdvisor:
         return self.background.start | self.background.visible
 
     @cached_property
-    def rules(self) -> Constraints:
+    def rules(self) -> Rules:
         """The card's and the operator's rules together, as they hold for everybody."""
-        return self.schema.rules_with(self.constraints)
+        return self.schema.rules_with(self.operator_rules)
 
     @cached_property
     def never_ask(self) -> BoolArray:
         """Which features nobody is asked for, (features,). Who tells them anyway is heard."""
-        return never_asked(self.schema, self.constraints)
+        return never_asked(self.schema, self.operator_rules)
 
     @cached_property
     def asked(self) -> BoolArray:
@@ -226,11 +224,6 @@ class FittedAdvisor:
         (features,).
         """
         return np.asarray(self.relevant & ~self.never_ask)
-
-    @property
-    def limits(self) -> Constraints | None:
-        """What plans are searched under, beyond the card; None if that is nothing."""
-        return None if self.constraints == NO_RULES else self.constraints
 
     @cached_property
     def threshold(self) -> float | None:
@@ -285,7 +278,7 @@ def identify_advisor(fitted: FittedAdvisor) -> str:
         people=digest(people),
         encoder=fitted.encoder.to_json(),
         card=canonical(fitted.schema),
-        rules=canonical(fitted.constraints),
+        rules=canonical(fitted.operator_rules),
         watched=(
             f"{promise.ending.signal} {fitted.budget} "
             f"{fitted.model.threshold} {fitted.model.favourable}"

@@ -1,6 +1,5 @@
 """One person's conversation with an advisor: what was told, and what follows from it."""
 
-import json
 from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
@@ -22,22 +21,22 @@ from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.kept import KeptInterview
 from edfa.advice.promise import CertifyLater, Progress
 from edfa.advice.receipt import Receipt, now, versions
-from edfa.advice.rules import check_rules, read_overlay
-from edfa.advice.standing import Certifying, find_prices, find_standing
+from edfa.advice.standing import Certifying, find_standing
 from edfa.certification.certificate import Certificate
-from edfa.data.constraints import Constraints
+from edfa.data.rules import NO_OVERLAY, Overlay
 from edfa.errors import (
     DataError,
     EdfaError,
     FactError,
     PendingError,
+    SettingError,
     UnknownNameError,
     UnreadableError,
 )
 from edfa.explanation.partition import Person
 from edfa.predictors.own_model.given import Given, numbers_given
 from edfa.reading import one_line
-from edfa.recourse.plan import NoPlan, Plan
+from edfa.recourse.plans import NoPlan, Plan
 from edfa.text import html, narrate
 from edfa.text.flags import flag_sentence
 from edfa.text.interview_page import interview_html
@@ -60,13 +59,9 @@ class Interview:
     ----------
     fitted
         What the advisor has learnt.
-    costs
-        The person's own prices, by feature name, in place of the card's.
-    locks
-        Features that no plan may change.
-    constraints
-        The person's own limits for the whole interview, on top of the operator's rules, which they
-        only tighten.
+    overlay
+        The person's prices, locks and limits for the whole interview, on top of the operator's
+        rules, which they only tighten.
     language
         ``"en"`` or ``"de"``.
     supposed
@@ -101,17 +96,13 @@ class Interview:
         self,
         fitted: FittedAdvisor,
         *,
-        costs: Mapping[str, float] | None = None,
-        locks: tuple[str, ...] = (),
-        constraints: Constraints | None = None,
+        overlay: Overlay | None = None,
         language: str = "en",
         supposed: bool = False,
         progress: Progress | None = None,
         certify_later: CertifyLater | None = None,
         states: MutableMapping[bytes, Assessment] | None = None,
     ) -> None:
-        for name in (*(costs or {}), *locks):
-            fitted.schema.index(name)
         table(language)  # a language nobody speaks is an error now
         self.fitted, self.language, self.supposed, self.progress = (
             fitted,
@@ -119,11 +110,11 @@ class Interview:
             supposed,
             progress,
         )
-        self.costs, self.locks = dict(costs or {}), tuple(locks)
-        self.constraints = constraints or Constraints()
-        check_rules(fitted.rules.for_person(self.constraints), fitted.schema, fitted.encoder)
+        if not isinstance(overlay, Overlay | None):
+            raise SettingError(f"overlay: Overlay(...) or None, not {overlay!r}")
+        self.overlay = overlay or NO_OVERLAY
+        self.overlay.check(fitted.rules, fitted.schema, fitted.encoder)
         self.log = AnswerLog(fitted.schema, fitted.encoder, relevant=fitted.relevant)
-        self._prices = find_prices(fitted, self.costs)
         self._history: list[Assessment] = []  # one after every event of the log
         self.certify_later = certify_later
         # whether they may act, after the events of a log
@@ -177,7 +168,7 @@ class Interview:
         """Another interview in which these facts are, or turn out to be, so. This one stays as it
         is.
         """
-        other = self._like(self.language, self.constraints, supposed=True)
+        other = self._like(self.language, self.overlay, supposed=True)
         other.begin({**self.log.facts, **facts})
         for name in self.log.declined:
             if name not in facts:
@@ -220,17 +211,17 @@ class Interview:
             flag_sentence(flag, schema, self.language, as_given=as_given) for flag in self.log.flags
         )
 
-    def plans(self, k: int = K, constraints: Constraints | None = None) -> tuple[Plan, ...]:
+    def plans(self, k: int = K, overlay: Overlay | None = None) -> tuple[Plan, ...]:
         """At most k plans, the best first, the others as different as there are; if none,
         ``why_no_plan`` says why.
 
-        ``constraints`` are further limits, for this time.
+        ``overlay`` holds further limits, for this time.
         """
-        return tuple(self.assessment.plans(k, constraints))
+        return tuple(self.assessment.plans(k, overlay))
 
-    def why_no_plan(self, constraints: Constraints | None = None) -> NoPlan | None:
+    def why_no_plan(self, overlay: Overlay | None = None) -> NoPlan | None:
         """Why there is no plan under these further limits; None if there is one."""
-        return self.assessment.plans(K, constraints).reasons.get(0)
+        return self.assessment.plans(K, overlay).reasons.get(0)
 
     @property
     def no_plan(self) -> NoPlan | None:
@@ -279,7 +270,7 @@ class Interview:
             return None
         if not standing.for_wishes:
             return narrate.certificate(certificate, self.language)
-        wishes = {"declined", "costs", "locks", "constraints"} & {*standing.deviations}
+        wishes = {"declined", "prices", "limits"} & {*standing.deviations}
         return narrate.certificate(
             certificate, self.language, made_for="wishes" if wishes else "known"
         )
@@ -294,26 +285,24 @@ class Interview:
         self,
         *,
         k: int = K,
-        constraints: Constraints | None = None,
         chosen: str | None = None,
         key: bytes | None = None,
         time: str | None = None,
     ) -> Receipt:
         """What was told, decided and offered, to take home.
 
-        ``k`` and ``constraints`` are those the plans were offered under, ``chosen`` the id of the
-        plan that is followed; it is signed with ``key`` if there is one, of at least 16 bytes;
-        ``time`` replaces the present one. PendingError while it is being worked out whether the
-        person may act.
+        ``k`` is the largest number of plans, ``chosen`` the id of the plan that is followed; it is
+        signed with ``key`` if there is one, of at least 16 bytes; ``time`` replaces the present
+        one. PendingError while it is being worked out whether the person may act.
         """
         if self.supposed:
             raise DataError("a receipt is for what was told, not for what was supposed")
         if self.standing.status == "pending":
             raise PendingError
-        plans, question = self.plans(k, constraints), self.question
+        plans, question = self.plans(k), self.question
         if chosen is not None and chosen not in [plan.id for plan in plans]:
             raise UnknownNameError("plan", chosen, [plan.id for plan in plans])
-        no_plan = None if plans else self.assessment.plans(k, constraints).reasons[0]
+        no_plan = None if plans else self.assessment.plans(k).reasons[0]
         receipt = Receipt(
             time=time or now(),
             advisor=self.fitted.fingerprint,
@@ -324,8 +313,6 @@ class Interview:
             declined=self.log.declined,
             spent=float(self.assessment.people.spent[0]),
             events=tuple(asdict(event) for event in self.log.events),
-            costs=self.costs,
-            locks=self.locks,
             overlay=self._overlay(),
             flags=self.flags,
             decision={
@@ -334,10 +321,9 @@ class Interview:
                 if name != "cases" or value
             },
             question=question.feature if question else None,
-            plans=tuple(asdict(plan) for plan in plans),
+            plans=tuple(plan.to_dict() for plan in plans),
             no_plan=asdict(no_plan) if no_plan else None,
             k=k,
-            constraints=json.loads(constraints.to_json()) if constraints else None,
             chosen=chosen,
             standing=asdict(self.standing),
             certificate=self.guarantee or "",
@@ -353,13 +339,10 @@ class Interview:
         """As JSON; ``from_json`` goes on where it was."""
         if self.supposed:
             raise DataError("what was only supposed is not kept; keep the interview it came from")
-        own: dict[str, Any] = {
-            "costs": self.costs,
-            "locks": self.locks,
-            "constraints": self._overlay(),
-        }
         events = tuple(asdict(event) for event in self.log.events)
-        return KeptInterview(self.fitted.fingerprint, self.language, **own, events=events).to_json()
+        return KeptInterview(
+            self.fitted.fingerprint, self.language, self._overlay(), events
+        ).to_json()
 
     @classmethod
     def from_json(
@@ -373,12 +356,9 @@ class Interview:
         table("en" if language is None else language)
         kept = KeptInterview.from_json(text, advisor.fitted.fingerprint)
         try:
-            own: dict[str, Any] = {"costs": kept.costs, "locks": kept.locks}
-            own |= {
-                "constraints": read_overlay(kept.constraints),
-                "language": language or kept.language,
-            }
-            return cls(advisor.fitted, **own).replay(kept.log())
+            overlay = None if kept.overlay is None else Overlay.from_dict(kept.overlay)
+            interview = cls(advisor.fitted, overlay=overlay, language=language or kept.language)
+            return interview.replay(kept.log())
         except EdfaError as error:
             raise UnreadableError(f"this interview is damaged: {one_line(error)}") from None
 
@@ -392,13 +372,11 @@ class Interview:
                 )
         return self
 
-    def copy(
-        self, *, language: str | None = None, constraints: Constraints | None = None
-    ) -> "Interview":
+    def copy(self, *, language: str | None = None, overlay: Overlay | None = None) -> "Interview":
         """Another interview in which the same was told; this one stays as it is when the other goes
         on.
 
-        Perhaps in another ``language``, or under other ``constraints`` of the person.
+        Perhaps in another ``language``, or with another ``overlay`` in place of the person's.
 
         Examples
         --------
@@ -409,22 +387,20 @@ class Interview:
         >>> dict(other.log.facts), dict(interview.log.facts)
         ({'age': 35, 'duration': 48}, {'age': 35})
         """  # noqa: E501
-        limits = self.constraints if constraints is None else constraints
+        chosen = self.overlay if overlay is None else overlay
         other = self._like(
-            self.language if language is None else language, limits, supposed=self.supposed
+            self.language if language is None else language, chosen, supposed=self.supposed
         )
-        if limits != self.constraints:
+        if chosen != self.overlay:
             return other.replay(self.log.events)
         other.log, other._history = self.log, [*self._history]
         return other
 
-    def _like(self, language: str, constraints: Constraints, *, supposed: bool) -> "Interview":
+    def _like(self, language: str, overlay: Overlay, *, supposed: bool) -> "Interview":
         """Another interview of the same person, in which nothing was told."""
         return Interview(
             self.fitted,
-            costs=self.costs,
-            locks=self.locks,
-            constraints=constraints,
+            overlay=overlay,
             language=language,
             supposed=supposed,
             progress=self.progress,
@@ -475,14 +451,12 @@ class Interview:
             asked = question >= 0 and list(facts) == [self.fitted.schema.names[question]]
         log = self.log.add(kind, facts, asked)
         relevant = np.where(self.fitted.relevant, log.row, np.float32(np.nan))
-        if log.declined or self.costs or self.locks or self._overlay():
+        if log.declined or self.overlay != NO_OVERLAY:
             assessment = Assessment.of(
                 self.fitted,
                 relevant,
+                overlay=self.overlay,
                 declined=log.declined_mask,
-                costs=self._prices,
-                locked=self.locks,
-                constraints=self.constraints,
                 given=self._given(log),
             )
         else:
@@ -492,12 +466,8 @@ class Interview:
         return self
 
     def _overlay(self) -> dict[str, Any] | None:
-        """The person's own limits as plain data; None if there are none."""
-        return (
-            None
-            if self.constraints == Constraints()
-            else dict(json.loads(self.constraints.to_json()))
-        )
+        """The person's overlay as plain data; None if there is none."""
+        return None if self.overlay == NO_OVERLAY else self.overlay.to_dict()
 
     def _assess(self, X: Float32Array, log: AnswerLog | None = None) -> Assessment:  # noqa: N803
         """The assessment of the person with these facts and no wishes; the same one for the same

@@ -1,5 +1,5 @@
 """An interview as it is kept, to go on with later: the advisor it is held with, the person's
-wishes, all they said.
+overlay, all they said.
 """
 
 import json
@@ -13,20 +13,18 @@ from edfa.reading import parse, parse_object
 
 __all__ = ["KeptInterview"]
 
-VERSION = 2
+VERSION = 1
 
 
 @dataclass(frozen=True)
 class KeptInterview:
-    """Plain data; ``advisor`` is the fingerprint, ``constraints`` the person's own limits, None if
-    there are none.
+    """Plain data; ``advisor`` is the fingerprint, ``overlay`` what the person has set
+    themselves, None if nothing.
     """
 
     advisor: str
     language: str
-    costs: Mapping[str, float]
-    locks: tuple[str, ...]
-    constraints: Mapping[str, Any] | None
+    overlay: Mapping[str, Any] | None
     events: tuple[Mapping[str, Any], ...]
 
     def to_json(self) -> str:

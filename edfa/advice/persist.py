@@ -39,8 +39,8 @@ from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate, GroupCertificates
 from edfa.certification.rcps import RecourseCertifier
 from edfa.certification.records import REFERENCES
-from edfa.data.constraints import Constraints
 from edfa.data.encode import Encoder
+from edfa.data.rules import Rules
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import MismatchError, SettingError, UnreadableError
@@ -236,7 +236,7 @@ def _write_parts(
         "encoder": fitted.encoder,
         "blanket": fitted.blanket,
     }
-    nouns |= {"constraints": fitted.constraints, "directions": fitted.directions}
+    nouns |= {"rules": fitted.operator_rules, "directions": fitted.directions}
     made = fitted.promise.certificate
     nouns["certificates" if isinstance(made, GroupCertificates) else "certificate"] = made
     for name, noun in nouns.items():
@@ -304,7 +304,7 @@ def _assemble(saved: Folder, manifest: dict[str, Any], own: Any) -> FittedAdviso
         judges=Committee.from_folder(judges, fitted.predictor) if judges.files else None,
         calibration=_read_rows(saved, len(schema)),
         budget=settings["budget"],
-        constraints=_read(saved, "constraints", Constraints),
+        operator_rules=_read(saved, "rules", Rules),
         directions=_read(saved, "directions", DirectionCheck),
     )
 
@@ -394,7 +394,7 @@ def _describe(part: Policy | Searcher) -> dict[str, Any]:
 
 def _plain(part: Policy | Searcher, name: str, value: Any) -> Any:
     """A setting as JSON; nouns and parts as a mapping with their kind."""
-    if isinstance(value, Blanket | Constraints):
+    if isinstance(value, Blanket | Rules):
         return {"kind": type(value).__name__, "content": json.loads(value.to_json())}
     if isinstance(value, Committee):
         return None  # in a folder of its own
@@ -428,5 +428,5 @@ def _value(setting: Any) -> Any:
         return setting
     if setting["kind"] == "part":
         return _make(setting["content"])
-    nouns: dict[str, Any] = {"Blanket": Blanket, "Constraints": Constraints}
+    nouns: dict[str, Any] = {"Blanket": Blanket, "Rules": Rules}
     return nouns[setting["kind"]].from_json(json.dumps(setting["content"]))

@@ -18,7 +18,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -28,9 +28,8 @@ from sklearn.base import clone
 from edfa.acquisition.loop import run_policy
 from edfa.acquisition.trajectory import Trajectory
 from edfa.advice.calibration_people import CalibrationPeople
-from edfa.advice.fitted import NO_RULES, FittedAdvisor
+from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.judges import draw_judges
-from edfa.advice.rules import describe_rules
 from edfa.advice.terms import NEVER
 from edfa.cache import Cache
 from edfa.certification.anchor import choose_anchor
@@ -39,13 +38,13 @@ from edfa.certification.rcps import RecourseCertifier
 from edfa.certification.records import REFERENCES, Records, Reference
 from edfa.certification.replay import replay
 from edfa.certification.risk_curve import Target
-from edfa.data.constraints import Constraints
+from edfa.data.rules import NO_OVERLAY, Overlay
 from edfa.errors import DataError, SettingError
 from edfa.people import People
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.recourse.searchers.survival import SurvivalSearch
-from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
+from edfa.typing import BoolArray, Float32Array, IntArray
 
 __all__ = [
     "CertifyLater",
@@ -95,24 +94,22 @@ class State:
         Features of the start set that are not known.
     declined
         Features that must not be asked for.
-    costs
-        The person's own prices, by feature, where they differ from the card's.
-    constraints
-        The person's own limits on plans, locks included, on top of the operator's rules.
+    overlay
+        The person's prices, where they differ from the card's, and their limits on plans, on top of
+        the operator's rules.
     group
         The group of people, if the advisor makes promises to groups; None: everybody.
 
     Examples
     --------
-    >>> State(()).key == State((), costs={}).key != State(None).key
+    >>> State(()).key == State((), overlay=Overlay()).key != State(None).key
     True
     """
 
     known: tuple[str, ...] | None = None
     missing: tuple[str, ...] = ()
     declined: tuple[str, ...] = ()
-    costs: Mapping[str, float] = field(default_factory=dict)
-    constraints: Constraints = NO_RULES
+    overlay: Overlay = NO_OVERLAY
     group: str | None = None
 
     @property
@@ -124,8 +121,8 @@ class State:
             name: None if getattr(self, name) is None else sorted(getattr(self, name))
             for name in ("known", "missing", "declined")
         }
-        content |= {"constraints": self.constraints.to_json(), "group": self.group}
-        text = json.dumps(content | {"costs": dict(self.costs)}, sort_keys=True)
+        content |= {"overlay": self.overlay.to_dict(), "group": self.group}
+        text = json.dumps(content, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def known_in(self, fitted: FittedAdvisor) -> BoolArray:
@@ -134,13 +131,6 @@ class State:
         """
         whole = fitted.background.start | _mask(fitted, self.known or ())
         return np.asarray(whole & ~_mask(fitted, self.missing) & fitted.relevant)
-
-    def prices_in(self, fitted: FittedAdvisor) -> Float64Array:
-        """The prices, (features,): the card's, with the person's own in their places."""
-        prices = fitted.card_costs.copy()
-        for name, price in self.costs.items():
-            prices[fitted.schema.index(name)] = price
-        return prices
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,11 +174,13 @@ def ask(
     n_jobs
         Threads that share the search.
     """
-    trajectory = run_policy(X, fitted.policy, fitted.background, fitted.budget, fitted.limits)
+    trajectory = run_policy(
+        X, fitted.policy, fitted.background, fitted.budget, fitted.operator_rules
+    )
     plans = find_recourse(
         trajectory,
         fitted.searcher,
-        constraints=fitted.limits,
+        rules=fitted.operator_rules,
         desired_class=fitted.favourable,
         n_jobs=n_jobs,
         progress=progress,
@@ -290,18 +282,17 @@ def _first_plans(fitted: FittedAdvisor, state: State, X: Float32Array) -> Plans:
     Where plans are held against the end of the run, the people of the plans are there twice: now,
     and, without plans, when all has been asked that may be.
     """
-    known, prices = state.known_in(fitted), state.prices_in(fitted)
+    known, prices = state.known_in(fitted), state.overlay.prices_in(fitted.schema)
     people = People(
         np.where(known, X, np.float32(np.nan)),
         fitted.background,
         spent=np.full(len(X), prices @ known),
-        costs=prices,
+        overlay=state.overlay,
     )
-    limits = fitted.constraints.for_person(state.constraints)
     plans = find_recourse(
         people,
         fitted.searcher,
-        constraints=None if limits == NO_RULES else limits,
+        rules=fitted.operator_rules,
         desired_class=fitted.favourable,
         n_jobs=1,
     )
@@ -312,7 +303,9 @@ def _first_plans(fitted: FittedAdvisor, state: State, X: Float32Array) -> Plans:
         "declined": _mask(fitted, state.declined),
         "costs": prices,
     }
-    run = run_policy(X, fitted.policy, fitted.background, fitted.budget, fitted.limits, **asked)
+    run = run_policy(
+        X, fitted.policy, fitted.background, fitted.budget, fitted.operator_rules, **asked
+    )
     end = run.people().take(run.last)
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(people, name), getattr(end, name)])
@@ -465,7 +458,7 @@ def certify(
     certifier = choose_certifier(fitted, dry, n, None if on_path else "act")
     certificate = replace(
         certifier.certificate_for(records, group=state.group),
-        rules=describe_rules(fitted.rules),
+        rules=fitted.rules.describe(),
         model=fitted.own_model,
     )
     if not on_path or not _asks_nothing(records):

@@ -54,13 +54,12 @@ class Receipt:
     """What a person is handed.
 
     ``events`` are all that was told and declined, in order, and enough to replay the interview;
-    ``flags`` says which facts were not taken as told. ``costs``, ``locks`` and ``overlay`` (limits
-    on plans, see ``Constraints``) were the person's own; ``constraints`` were set for these plans
-    alone. ``plans`` are the plans that were offered, as data, ``chosen`` the id of the one the
-    person follows. ``certificate`` is empty unless the person may act now; ``certificate_id`` is
-    the digest of the certificate that the advisor had, whether they may or not. ``model`` names the
-    operator's own model that decided, and what spoke for it before everything was known; empty for
-    any other.
+    ``flags`` says which facts were not taken as told. ``overlay`` holds the person's prices, locks
+    and limits (see ``Overlay``; None: there were none). ``plans`` are the plans that were offered,
+    as data, ``chosen`` the id of the one the person follows. ``certificate`` is empty unless the
+    person may act now; ``certificate_id`` is the digest of the certificate that the advisor had,
+    whether they may or not. ``model`` names the user model that decided, and what spoke for it
+    before everything was known; empty for any other.
     """
 
     time: str
@@ -72,8 +71,6 @@ class Receipt:
     declined: tuple[str, ...]
     spent: float
     events: tuple[Mapping[str, Any], ...]
-    costs: Mapping[str, float]
-    locks: tuple[str, ...]
     overlay: Mapping[str, Any] | None
     flags: tuple[str, ...]
     decision: Mapping[str, Any]
@@ -81,7 +78,6 @@ class Receipt:
     plans: tuple[Mapping[str, Any], ...]
     no_plan: Mapping[str, Any] | None
     k: int
-    constraints: Mapping[str, Any] | None
     chosen: str | None
     standing: Mapping[str, Any]
     certificate: str

@@ -34,7 +34,7 @@ NEEDED = (
     "schema.json",
     "encoder.json",
     "blanket.json",
-    "constraints.json",
+    "rules.json",
     "train.parquet",
     "calibration.safetensors",
     "model/manifest.json",

@@ -6,7 +6,6 @@ it also matters whether it would have stopped a person at an earlier state of th
 everybody else there are certificates of their own state: see ``edfa.advice.promise``.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -15,18 +14,15 @@ import pandas as pd
 
 from edfa.advice.answers import DEVIATIONS, Standing, Status
 from edfa.advice.assessment import Assess, Assessment
-from edfa.advice.fitted import NO_RULES, FittedAdvisor
 from edfa.advice.promise import CertifyLater, Progress, State, find_certificate
 from edfa.certification.certificate import Certificate
-from edfa.data.constraints import Constraints
-from edfa.errors import SettingError
+from edfa.data.rules import NO_OVERLAY
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray, ObjectArray
 
 __all__ = [
     "Certifying",
     "PolicyPath",
     "Standings",
-    "find_prices",
     "find_standing",
     "find_standings",
     "find_states",
@@ -249,10 +245,8 @@ def find_states(
     known, start = people.known[rows] & fitted.relevant, fitted.background.start
     declined = ~people.known[rows] & ~people.askable[rows] & ~fitted.never_ask
     prices, names = people.costs[rows], np.array(fitted.schema.names)
-    limits = replace(assessment.constraints, never_ask=()).tighten(
-        Constraints(locked=assessment.locked)
-    )
-    limits = NO_RULES if fitted.rules.tighten(limits) == fitted.rules else limits
+    limits = replace(people.overlay, never_ask=(), prices={})
+    limits = NO_OVERLAY if fitted.rules.tighten(limits) == fitted.rules else limits
     labels = (fitted.group_of(assessment.X) if group is None else group)[rows]
     columns = np.c_[known, declined, prices, pd.factorize(labels)[0]]
     _, first, which = np.unique(columns, axis=0, return_index=True, return_inverse=True)
@@ -261,33 +255,18 @@ def find_states(
             known=tuple(names[known[i] & ~start].tolist()),
             missing=tuple(names[start & ~known[i]].tolist()),
             declined=tuple(names[declined[i]].tolist()),
-            costs={
-                str(names[j]): float(prices[i, j])
-                for j in np.flatnonzero(prices[i] != fitted.card_costs)
-            },
-            constraints=limits,
+            overlay=replace(
+                limits,
+                prices={
+                    str(names[j]): float(prices[i, j])
+                    for j in np.flatnonzero(prices[i] != fitted.card_costs)
+                },
+            ),
             group=labels[i],
         )
         for i in first
     ]
     return states, which.ravel()
-
-
-def find_prices(fitted: FittedAdvisor, costs: Mapping[str, float]) -> Float64Array:
-    """The card's prices, (1, features), with the person's own ``costs``, by feature name, in their
-    places.
-    """
-    prices = fitted.card_costs[None].copy()
-    for name, price in costs.items():
-        position = fitted.schema.index(name)
-        if not isinstance(price, int | float) or not 0 <= price < float("inf"):
-            raise SettingError(f"costs.{name}: a price is a number, zero or more, not {price!r}")
-        if price == 0 and not fitted.background.start[position]:
-            raise SettingError(
-                f"costs.{name}: what costs nothing is told at the start; give a price above zero"
-            )
-        prices[0, position] = price
-    return prices
 
 
 def _words(signal: Float64Array, tau: Float64Array, at_end: BoolArray) -> ObjectArray:

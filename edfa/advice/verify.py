@@ -10,7 +10,7 @@ from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.interview import Interview
 from edfa.advice.promise import CertifyLater
 from edfa.advice.receipt import Difference, Receipt, Verification, check_key, in_words
-from edfa.advice.rules import read_overlay
+from edfa.data.rules import Overlay
 from edfa.errors import EdfaError, PendingError, UnreadableError
 from edfa.reading import parse
 
@@ -68,12 +68,12 @@ def verify(
 
 def _replay(fitted: FittedAdvisor, receipt: Receipt, certify_later: CertifyLater | None) -> Receipt:
     """The receipt that the same person would be handed today."""
-    constraints, overlay = read_overlay(receipt.constraints), read_overlay(receipt.overlay)
-    own: dict[str, Any] = {"costs": receipt.costs, "locks": receipt.locks, "constraints": overlay}
-    own |= {"language": receipt.language, "certify_later": certify_later}
-    interview = Interview(fitted, **own)
+    overlay = None if receipt.overlay is None else Overlay.from_dict(receipt.overlay)
+    interview = Interview(
+        fitted, overlay=overlay, language=receipt.language, certify_later=certify_later
+    )
     interview.replay(parse(Event, event, "events", UnreadableError) for event in receipt.events)
-    return interview.receipt(k=receipt.k, constraints=constraints, time=receipt.time)
+    return interview.receipt(k=receipt.k, time=receipt.time)
 
 
 def _part(receipt: Receipt, name: str) -> Any:

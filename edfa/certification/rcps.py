@@ -352,7 +352,7 @@ class RecourseCertifier:
                 "calibrate on plans"
             )
         return find_recourse(
-            runs, made.searcher, constraints=made.constraints, desired_class=made.desired_class
+            runs, made.searcher, rules=made.rules, desired_class=made.desired_class
         )
 
     def _calibrated(self) -> Certificate | GroupCertificates:

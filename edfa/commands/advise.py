@@ -89,8 +89,8 @@ def advise(
             chunk=chunk,
             n_jobs=jobs,
             progress=lambda people, parts: progress("people", people, max(expected, people)),
-            rules_column=rules_column,
-            person_rules=person_rules,
+            overlay_column=rules_column,
+            overlay_file=person_rules,
             scheduler=scheduler,
             folder=folder,
         )

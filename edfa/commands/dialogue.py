@@ -90,7 +90,7 @@ class Dialogue:
     def _ask_start(self) -> bool:
         """Ask for what is usually known from the start; False if the person stops."""
         interview, introduced = self.interview, False
-        never = {*interview.fitted.rules.never_ask, *interview.constraints.never_ask}
+        never = {*interview.fitted.rules.never_ask, *interview.overlay.never_ask}
         while True:
             known = {*interview.log.facts, *interview.log.declined, *never}
             name = next((name for name in interview.fitted.schema.start if name not in known), None)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
     from edfa.advice.evaluation import AdvisorEvaluation
-    from edfa.data.constraints import Constraints
+    from edfa.data.rules import Rules
     from edfa.data.schema import Schema
     from edfa.data.table import Table
 
@@ -208,7 +208,7 @@ def fit(
     from edfa.advice.persist import check_target_folder
     from edfa.advice.terms import check_group
     from edfa.advice.warnings import find_warnings
-    from edfa.data.constraints import Constraints
+    from edfa.data.rules import Rules
     from edfa.writing import check_writable
 
     output = Output(as_json, quiet)
@@ -223,7 +223,7 @@ def fit(
     check_target_folder(out)
     chosen = {"policy": policy, "searcher": searcher, "signal": signal}
     settings: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
-    settings |= {"constraints": None if rules is None else Constraints.read(rules)}
+    settings |= {"rules": None if rules is None else Rules.read(rules)}
     settings |= {"budget": _number(budget), "threshold": _number(threshold), "target": target}
     settings |= {
         "reference": reference,
@@ -244,7 +244,7 @@ def fit(
     if compare_free:
         compare.check_comparable(rows.schema, advisor.obey_directions and model is None)
     if rules is not None:
-        _check_rules(rules, settings["constraints"], rows)
+        _check_rules(rules, settings["rules"], rows)
     with (
         show_progress(output) as progress,
         own_model.in_shell_words(),
@@ -341,13 +341,14 @@ def _guesses(schema: "Schema") -> list[str]:
     return lines
 
 
-def _check_rules(path: Path, rules: "Constraints", rows: "Table") -> None:
+def _check_rules(path: Path, rules: "Rules", rows: "Table") -> None:
     """Refuse rules that do not fit the card or the table, in the name of their file."""
-    from edfa.advice.rules import check_operator_rules
     from edfa.errors import EdfaError, SettingError
 
     try:
-        check_operator_rules(rows.schema.rules_with(rules), rows.schema, rows.encoder)
+        everybody = rows.schema.rules_with(rules)
+        everybody.check(rows.schema, rows.encoder)
+        everybody.check_leaves_something(rows.schema)
     except EdfaError as error:
         raise SettingError(f"{path.name}: {error}") from None
 

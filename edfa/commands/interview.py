@@ -70,7 +70,7 @@ def interview(
     """
     from edfa.advice.interview import Interview
     from edfa.advice.receipt import read_key
-    from edfa.data.constraints import Constraints
+    from edfa.data.rules import NO_OVERLAY, Overlay
     from edfa.reading import read_text
     from edfa.writing import write_text
 
@@ -80,7 +80,8 @@ def interview(
             raise SettingError(
                 f"{option}: set when an interview begins; --resume goes on with those it has"
             )
-    own = None if rules is None else Constraints.read(rules)
+    overlay = NO_OVERLAY if rules is None else Overlay.read(rules)
+    overlay = overlay.tighten(Overlay(locked=tuple(lock or ())))
     secret = read_key(key) if key else None
     on_file = _read_answers(answers) if answers else None
     if on_file is None and not output.people:
@@ -96,9 +97,7 @@ def interview(
             if on_file
             else {}
         )
-        current = advisor.interview(
-            start, locks=lock or (), constraints=own, language=language or "en"
-        )
+        current = advisor.interview(start, overlay=overlay, language=language or "en")
     if on_file is not None:
         _answer_from_file(current, on_file)
         _print_state(current, output, plans)

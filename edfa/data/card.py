@@ -17,8 +17,8 @@ import numpy as np
 import tomlkit
 from tomlkit.items import Array
 
-from edfa.data.constraints import Constraints
 from edfa.data.feature import Feature
+from edfa.data.rules import Rules
 
 if TYPE_CHECKING:
     from edfa.data.schema import Schema
@@ -44,7 +44,7 @@ def render_card(schema: "Schema", remarks: Mapping[str, str]) -> str:
         top.as_string(),
         _render_section(("target",), target, remarks.get(schema.target, "")),
     ]
-    if rules := {k: v for k, v in _rules_values(schema).items() if v != getattr(Constraints(), k)}:
+    if rules := {k: v for k, v in _rules_values(schema).items() if v != getattr(Rules(), k)}:
         sections.append(_render_section(("rules",), rules, ""))
     sections += [
         _render_feature(feature, remarks.get(feature.name, "")) for feature in schema.features
@@ -116,7 +116,7 @@ def _target_values(schema: "Schema") -> dict[str, Any]:
 
 def _rules_values(schema: "Schema") -> dict[str, Any]:
     """Every key of the ``[rules]`` section, those at their default too."""
-    return {f.name: getattr(schema.rules, f.name) for f in fields(Constraints)}
+    return {f.name: getattr(schema.rules, f.name) for f in fields(Rules)}
 
 
 def _feature_values(feature: Feature) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edfa.data.constraints import Constraints
 from edfa.data.feature import LANGUAGE, Feature
+from edfa.data.rules import NO_RULES, Rules
 from edfa.errors import (
     SchemaError,
     SettingError,
@@ -107,7 +107,7 @@ class Schema:
     merge: Mapping[str, str] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
-    rules: Constraints = field(default_factory=Constraints)
+    rules: Rules = field(default_factory=Rules)
     target_guessed: bool = False
     title: str = ""
     source: str = ""
@@ -187,9 +187,9 @@ class Schema:
         names = [f.name for f in self.features if f.guessed]
         return (self.target, *names) if self.target_guessed else tuple(names)
 
-    def rules_with(self, constraints: Constraints | None) -> Constraints:
+    def rules_with(self, rules: Rules | None) -> Rules:
         """The card's rules tightened by these; in the paper's reading these alone."""
-        given = constraints or Constraints()
+        given = rules or NO_RULES
         return given if given.reading == "paper" else self.rules.tighten(given)
 
     def outcome(self, class_name: str, language: str = "en") -> str:
@@ -243,7 +243,7 @@ class Schema:
         features = tuple(
             parse(Feature, f, f"features.{i}") for i, f in enumerate(values.pop("features"))
         )
-        rules = Constraints.parse(values.pop("rules", {}))
+        rules = Rules.parse(values.pop("rules", {}))
         return parse(cls, values | {"features": features, "rules": rules}, "schema")
 
     def to_toml(self, remarks: Mapping[str, str] | None = None) -> str:
@@ -327,7 +327,7 @@ class Schema:
                 "merge": target.merge,
                 "words": target.words,
                 "target_guessed": target.guessed,
-                "rules": Constraints.parse(_section(card, "rules") if "rules" in card else {}),
+                "rules": Rules.parse(_section(card, "rules") if "rules" in card else {}),
             }
             top = {
                 key: value

@@ -10,7 +10,7 @@ from edfa.data.feature import Feature
 from edfa.data.schema import Schema
 from edfa.errors import DataError
 from edfa.plots.axis import DARK, INK, PALE, drawing, label_of, say
-from edfa.recourse.plan import Plan
+from edfa.recourse.plans import Plan
 from edfa.text import phrases
 
 if TYPE_CHECKING:

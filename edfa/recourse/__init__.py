@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import lazy_loader
 
-from edfa.data.constraints import Constraints
+from edfa.data.rules import Rules
 from edfa.settings import Registry
 
 if TYPE_CHECKING:
@@ -26,4 +26,4 @@ SEARCHERS: Registry["Searcher"] = Registry(
 """What the command line and study files call each searcher; a new one is one file and one line
 here.
 """
-__all__ = [*__all__, "SEARCHERS", "Constraints"]
+__all__ = [*__all__, "SEARCHERS", "Rules"]

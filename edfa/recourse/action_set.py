@@ -1,4 +1,4 @@
-"""Card and constraints as arrays: which value of which feature may be proposed to whom, and at what
+"""Card and rules as arrays: which value of which feature may be proposed to whom, and at what
 effort.
 """
 
@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from edfa.data.constraints import ANY, Constraints
 from edfa.data.encode import Encoder, Measure
 from edfa.data.feature import Feature
+from edfa.data.rules import ANY_VALUE, Rules
 from edfa.explanation.support import Support
 from edfa.people import Background
 from edfa.predictors.cache import ModelCache
@@ -26,12 +26,12 @@ TENTHS = 10  # groups of training people by which numbers count as seen together
 
 @dataclass(frozen=True, eq=False)
 class ActionSet:
-    """Card and constraints as arrays over the features, in encoded units. Only values of training
+    """Card and rules as arrays over the features, in encoded units. Only values of training
     people are proposed.
 
     Parameters
     ----------
-    constraints
+    rules
         What was asked for.
     support
         The values of training people.
@@ -61,7 +61,7 @@ class ActionSet:
         Results that are worked out once for a model and a set of known features.
     """
 
-    constraints: Constraints
+    rules: Rules
     support: Support
     free: BoolArray
     values: tuple[Float32Array, ...]
@@ -79,14 +79,14 @@ class ActionSet:
     @classmethod
     def of(
         cls,
-        constraints: Constraints | None,
+        rules: Rules | None,
         background: Background,
         rows: Float32Array,
         support: Support | None = None,
         *,
         towards: int | None = None,
     ) -> "ActionSet":
-        """What card, the card's rules and constraints allow; ``SchemaError`` if they contradict
+        """What the card, its rules and these rules allow; ``SchemaError`` if they contradict
         each other.
 
         ``rows`` are encoded training rows, (training people, features), ``support`` is theirs;
@@ -94,14 +94,14 @@ class ActionSet:
         favourable one, no plan goes against the card's directions.
         """
         schema, encoder, blanket = background.schema, background.encoder, background.blanket
-        limits = schema.rules_with(constraints)
+        limits = schema.rules_with(rules)
         limits.check(schema)
         favourable = towards is not None and schema.classes[towards] == schema.favourable
         support = support or Support.of(rows)
         inside = np.array([blanket is None or f.name in blanket for f in schema])
         index = {f.name: j for j, f in enumerate(schema)}
         return cls(
-            constraints=limits,
+            rules=limits,
             support=support,
             free=inside & np.array([limits.may_change(f) for f in schema]),
             values=tuple(
@@ -167,7 +167,7 @@ class ActionSet:
     @cached_property
     def max_changes(self) -> int:
         """The largest number of changes in a plan."""
-        return self.constraints.max_changes or len(self.free)
+        return self.rules.max_changes or len(self.free)
 
     def permits(self, feature: int, own: Float32Array, value: Float32Array) -> BoolArray:
         """Whether ``value`` may be proposed to people with the value ``own`` of a feature.
@@ -201,8 +201,8 @@ class ActionSet:
                 np.isnan(new) | (value == np.float32(new))
             )
             permitted &= ~((feature == j) & moves)
-        if self.constraints.max_months is not None:
-            permitted &= self._months(feature, own, value) <= self.constraints.max_months + 1e-6
+        if self.rules.max_months is not None:
+            permitted &= self._months(feature, own, value) <= self.rules.max_months + 1e-6
         return np.asarray(permitted)
 
     def _months(self, feature: IntArray, own: Float32Array, value: Float32Array) -> Float64Array:
@@ -334,7 +334,7 @@ def _borders(support: Support, feature: int) -> Float32Array:
 
 
 def _proposed(
-    feature: Feature, limits: Constraints, encoder: Encoder, values: Float32Array
+    feature: Feature, limits: Rules, encoder: Encoder, values: Float32Array
 ) -> Float32Array:
     """The training values that may be proposed: no special value, in every range, among every list
     of levels.
@@ -353,22 +353,22 @@ def _proposed(
 
 def _code(encoder: Encoder, name: str, value: str | float) -> float:
     """The code of a feature's value in a forbidden move; NaN for any value."""
-    return float("nan") if value == ANY else encoder[name].encode_one(value)
+    return float("nan") if value == ANY_VALUE else encoder[name].encode_one(value)
 
 
-def _direction(feature: Feature, limits: Constraints, favourable: bool) -> int:
+def _direction(feature: Feature, limits: Rules, favourable: bool) -> int:
     """1: only up, -1: only down, 0: either way; towards the favourable class only the good way."""
-    by_constraints = WAYS.get(limits.directions.get(feature.name, ""), 0)
+    by_rules = WAYS.get(limits.directions.get(feature.name, ""), 0)
     if limits.reading == "paper":
-        return by_constraints
+        return by_rules
     return (
         WAYS.get(feature.change, 0)
-        or by_constraints
+        or by_rules
         or (WAYS.get(feature.monotone or "", 0) if favourable else 0)
     )
 
 
-def _effort(feature: Feature, encoder: Encoder, limits: Constraints) -> float:
+def _effort(feature: Feature, encoder: Encoder, limits: Rules) -> float:
     """The effort of one encoded unit: a standard deviation of a number, one level, one switch of a
     category.
 

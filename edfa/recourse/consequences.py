@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edfa.data.constraints import Constraints
 from edfa.data.encode import Encoder, Levels, Measure
 from edfa.data.feature import months_of
 from edfa.data.formula import Formula
+from edfa.data.rules import Rules
 from edfa.data.schema import Schema
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
@@ -55,8 +55,8 @@ class Consequences:
     links: tuple[Link, ...] = ()
 
     @classmethod
-    def of(cls, schema: Schema, encoder: Encoder, limits: Constraints) -> "Consequences":
-        """What card and constraints say; nothing follows from anything in the paper's reading."""
+    def of(cls, schema: Schema, encoder: Encoder, limits: Rules) -> "Consequences":
+        """What card and rules say; nothing follows from anything in the paper's reading."""
         if limits.reading == "paper":
             return cls(encoder, np.zeros(len(schema)), np.zeros(len(schema)))
         takes = [months_of(limits.takes.get(f.name, f.takes)) for f in schema]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from edfa.data.constraints import Constraints
+from edfa.data.rules import NO_RULES, Rules
 from edfa.errors import DataError, SettingError
 from edfa.explanation.necessity import Sweep, sweep
 from edfa.parallel import count_jobs, map_parallel
@@ -47,7 +47,7 @@ def find_recourse(
     people: HasPeople,
     searcher: Searcher,
     *,
-    constraints: Constraints | None = None,
+    rules: Rules | None = None,
     desired_class: int | str | None = None,
     k: int | None = None,
     seed: int = 0,
@@ -63,7 +63,7 @@ def find_recourse(
         Partly known people, or what has them: a trajectory, with everybody at every step.
     searcher
         A fitted searcher: ``Nearest().fit(train)`` and others.
-    constraints
+    rules
         What must not change, beyond what the card says.
     desired_class
         The name or code of the class to lead to; people who have it already get no plan. None: any
@@ -106,7 +106,9 @@ def find_recourse(
     batch = people.people()
     _check(batch, searcher, k)
     goal = batch.background.class_code(desired_class)
-    actions = searcher.action_set(constraints, batch, goal)
+    if batch.overlay.limits_plans:
+        rules = (rules or NO_RULES).tighten(batch.overlay)
+    actions = searcher.action_set(rules, batch, goal)
     rows, swept, decision = _sweep(batch, searcher, goal, actions.free & bool(searcher.uses_sweep))
     sense = searcher.sense(actions)
     problems = [
@@ -129,9 +131,7 @@ def find_recourse(
             batch, actions, goal, rows, columns["of"], searcher, partial(_again, goal, seed)
         ),
         consequences=None if actions.consequences.nothing else actions.consequences,
-        provenance=replace(
-            batch.provenance, searcher=searcher, constraints=constraints, desired_class=goal
-        ),
+        provenance=replace(batch.provenance, searcher=searcher, rules=rules, desired_class=goal),
         **columns,
     )
 
@@ -310,14 +310,12 @@ def _with_alternatives(
     return rows[np.lexsort((*(key[rows] for key in keys), worth, second, case[rows]))], survival
 
 
-def _again(
-    goal: int | None, seed: int, people: People, searcher: Searcher, constraints: Constraints
-) -> Plans:
-    """The plans of people under other constraints, whether or not they survive."""
+def _again(goal: int | None, seed: int, people: People, searcher: Searcher, rules: Rules) -> Plans:
+    """The plans of people under other rules, whether or not they survive."""
     return find_recourse(
         people,
         searcher,
-        constraints=constraints,
+        rules=rules,
         desired_class=goal,
         seed=seed,
         enough_survival=0.0,

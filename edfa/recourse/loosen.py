@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edfa.data.constraints import Constraints
-from edfa.recourse.plan import Plan
+from edfa.data.rules import Rules
+from edfa.recourse.plans import Plan
 
 __all__ = ["Loosening", "Rule", "loosenings"]
 
@@ -30,14 +30,14 @@ class Loosening(NamedTuple):
 
     @classmethod
     def of_several(
-        cls, given: Constraints, rules: Iterable["Rule"], best: Callable[[Constraints], Plan | None]
+        cls, given: Rules, rules: Iterable["Rule"], best: Callable[[Rules], Plan | None]
     ) -> "Loosening":
         """As few rules as will do, where none will do alone: all are dropped, then put back where a
         plan remains.
         """
         dropped = list(rules)
 
-        def without(some: list[Rule]) -> Constraints:
+        def without(some: list[Rule]) -> Rules:
             limits = given
             for rule in some:
                 limits = rule.drop(limits)
@@ -56,23 +56,21 @@ class Loosening(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule of constraints.
+    """One rule of rules.
 
-    ``rule`` names it, ``drop`` gives constraints without it, ``words`` says how far it must give
+    ``rule`` names it, ``drop`` gives rules without it, ``words`` says how far it must give
     way for a plan.
     """
 
     rule: str
-    drop: Callable[[Constraints], Constraints]
+    drop: Callable[[Rules], Rules]
     words: Callable[[Plan], str]
 
 
-def loosenings(
-    given: Constraints, helps: Callable[[Constraints], bool] | None = None
-) -> tuple[Rule, ...]:
+def loosenings(given: Rules, helps: Callable[[Rules], bool] | None = None) -> tuple[Rule, ...]:
     """Every rule of ``given`` that can stand in the way of a plan.
 
-    With ``helps``, which says whether constraints leave a plan, lists and mappings of rules are
+    With ``helps``, which says whether rules leave a plan, lists and mappings of rules are
     looked into only if there would be one without the whole of them.
     """
     rules = [
@@ -122,7 +120,7 @@ def _limit(name: str, value: Any) -> Rule:
 def _entry(name: str, entry: Any) -> Rule:
     words = f"{name}: {entry if isinstance(entry, str) else _text(entry)}"
 
-    def drop(limits: Constraints) -> Constraints:
+    def drop(limits: Rules) -> Rules:
         kept: dict[str, Any] = {
             name: tuple(other for other in getattr(limits, name) if other != entry)
         }
@@ -134,7 +132,7 @@ def _entry(name: str, entry: Any) -> Rule:
 def _keyed(name: str, key: str, value: Any) -> Rule:
     words = f"{name}.{key} = {_text(value)}"
 
-    def drop(limits: Constraints) -> Constraints:
+    def drop(limits: Rules) -> Rules:
         kept: dict[str, Any] = {name: {k: v for k, v in getattr(limits, name).items() if k != key}}
         return replace(limits, **kept)
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from sklearn.neighbors import LocalOutlierFactor
 
 from edfa.blanket.units import Blanket
-from edfa.data.constraints import Constraints
+from edfa.data.rules import Rules
 from edfa.data.table import Table
 from edfa.errors import DataError
 from edfa.explanation.necessity import sweep
@@ -126,7 +126,7 @@ class PlanQuality:
     redundancy
         The share of changes that could be undone.
     violations
-        The number of plans that break a rule of the card or the constraints.
+        The number of plans that break a rule or leave what the card allows.
     lift
         By how much plans change the probability of the favourable class under a model that was
         trained on its own and sees everything; None without such a ``judge``.
@@ -168,7 +168,7 @@ def evaluate_plans(
     plans: Plans,
     train: Table,
     *,
-    constraints: Constraints | None = None,
+    rules: Rules | None = None,
     blanket: Blanket | None = None,
     judge: tuple[Predictor, Float32Array] | None = None,
     noise: Noise | None = None,
@@ -182,7 +182,7 @@ def evaluate_plans(
         Plans whose people have a model.
     train
         The training people, for plausibility and for the values that may be proposed.
-    constraints
+    rules
         What the plans should obey.
     blanket
         The features that count, for ``on_blanket``.
@@ -205,7 +205,7 @@ def evaluate_plans(
     (1.0, 0.0, 0)
     """
     aim = plans.provenance.desired_class
-    actions = ActionSet.of(constraints, plans.people.background, train.X, towards=aim)
+    actions = ActionSet.of(rules, plans.people.background, train.X, towards=aim)
     likeness = plausibility(plans, train)
     checks = _check_plans(plans, actions, noise or Noise())
     return PlanQuality(

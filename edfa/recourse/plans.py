@@ -1,25 +1,219 @@
-"""Plans of a batch of people: what to change, what it takes, what it leads to; for people without
-one, the reason.
+"""Plans: what people can change, what it takes, what it leads to; or why there is none.
+
+``Plans`` holds the plans of a batch of people in columns, encoded; ``plans[i]`` is one ``Plan``, in
+people's words. ``Plan.to_dict`` is the one JSON form of a plan: receipts, files of advice, the API
+and letters hold it, and ``Plans.to_json`` is made of such rows.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from edfa.people import People, Provenance
-from edfa.recourse import plans_json
+from edfa.blanket.units import Blanket
+from edfa.data.encode import Encoder
+from edfa.data.schema import Schema
+from edfa.errors import DataError, EdfaError, UnreadableError
+from edfa.people import Background, People, Provenance
+from edfa.reading import parse
 from edfa.recourse.consequences import Consequences
-from edfa.recourse.plan import Change, NoPlan, Plan
-from edfa.text import html
+from edfa.text import html, summaries
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
-__all__ = ["Plans"]
+__all__ = ["Change", "NoPlan", "Plan", "Plans", "Reason"]
 
-SHOWN = 20  # plans in a notebook
+FORMAT_VERSION = 1
+MAX_SHOWN = 20  # plans in a notebook
+NUMBERS = ("probability_before", "probability_after", "l0", "l2", "heom", "effort")
+OPTIONAL = (
+    "inlier",
+    "inlier_base",
+    "invalidation",
+    "survival",
+    "survival_error",
+    "support",
+    "support_share",
+    "months",
+)
+IN_BATCH = ("person", "seed", "step", "number")  # where a plan stands in its batch
+Reason = Literal[
+    "already_there",
+    "rules",
+    "too_few_people_there",
+    "does_not_hold",
+    "range_too_narrow",
+    "only_locked_features_flip",
+    "more_information_needed",
+    "nothing_flips",
+]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One changed fact, in people's words: its value ``before`` and ``after``.
+
+    Any value from ``low`` to ``high`` does as well as ``after``. If one of the two is None, that
+    end is open: with ``low`` None, ``high`` or less does. If both are, nothing is known of other
+    values.
+    """
+
+    feature: str
+    before: Any
+    after: Any
+    low: Any = None
+    high: Any = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data; without ``low`` and ``high`` if both are None."""
+        content = asdict(self)
+        if self.low is None and self.high is None:
+            del content["low"], content["high"]
+        return content
+
+    def __str__(self) -> str:
+        if self.low is None and self.high is None:
+            within = ""
+        elif self.low is None or self.high is None:
+            within = f" ({self.high} or less)" if self.low is None else f" ({self.low} or more)"
+        else:
+            within = "" if self.low == self.high else f" ({self.low} to {self.high})"
+        return f"{self.feature}: {self.before} → {self.after}{within}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A set of changes for one person in one state of knowledge, after which the model decides
+    otherwise.
+
+    Parameters
+    ----------
+    id
+        The same changes have the same id.
+    changes
+        What to change.
+    reached
+        The name of the class that is decided then.
+    probability_before, probability_after
+        The model's probability of that class, now and then.
+    l0
+        The number of changes.
+    l2, heom
+        The distance between before and after, each feature divided by its range among training
+        people: ``l2`` counts label codes as numbers (the paper's), ``heom`` counts a changed
+        category as one.
+    effort
+        In the card's units, times the person's weights.
+    valid
+        Whether the model, asked about the changed facts, decides as desired. False only from a
+        searcher that breaks its promise.
+    inlier, inlier_base
+        Whether training people are like the result, and the share of real people of whom that is
+        true; None unless ``edfa.recourse.add_plausibility`` was asked.
+    invalidation
+        The probability that the plan fails when its numbers are met only roughly; None unless it is
+        from ``PROBE``.
+    survival, survival_error
+        The probability that decision and plan still hold when everything is known, and its standard
+        error; None unless it is from ``SurvivalSearch`` or ``edfa.recourse.add_survival``.
+    unknown
+        The features that were not known.
+    support, support_share
+        The number of training people whose values lie where the plan leads, from its values to the
+        farthest that hold, for all its changes together; and the share of them with the favourable
+        outcome, None if there is nobody. Both are None in the paper's reading.
+    months
+        How long the plan takes; 0: no time.
+    person, seed, step, number
+        The numbers of the person's row in the batch, and the rank among the person's plans, from 0.
+        They are no part of what makes two plans equal, nor of ``to_dict``.
+    """
+
+    id: str
+    changes: tuple[Change, ...]
+    reached: str
+    probability_before: float
+    probability_after: float
+    l0: int
+    l2: float
+    heom: float
+    effort: float
+    valid: bool
+    unknown: tuple[str, ...] = ()
+    inlier: bool | None = None
+    inlier_base: float | None = None
+    invalidation: float | None = None
+    survival: float | None = None
+    survival_error: float | None = None
+    support: int | None = None
+    support_share: float | None = None
+    months: float = 0.0
+    person: int = field(default=0, compare=False)
+    seed: int = field(default=0, compare=False)
+    step: int = field(default=0, compare=False)
+    number: int = field(default=0, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data for JSON, without what is None; ``from_dict`` reads it back, equal."""
+        content = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in IN_BATCH}
+        content |= {"changes": [change.to_dict() for change in self.changes]}
+        content |= {"unknown": list(self.unknown)}
+        return {name: value for name, value in content.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "Plan":
+        """Read what ``to_dict`` made; ``UnreadableError`` for anything else."""
+        return parse(cls, content, "plan", UnreadableError)
+
+    @property
+    def chance(self) -> str:
+        """The probability of the class that is reached, before and after, as text such as ``23% →
+        68%``.
+        """
+        return f"{self.probability_before:.0%} → {self.probability_after:.0%}"
+
+    def __str__(self) -> str:
+        changes = [f"{c.feature}: {c.before} → {c.after}" for c in self.changes]
+        return f"{', '.join(changes)} ({self.chance} {self.reached})"
+
+    def _repr_html_(self) -> str:
+        return summaries.plan_html(self)
+
+
+@dataclass(frozen=True)
+class NoPlan:
+    """Why a person in one state of knowledge has no plan.
+
+    ``person``, ``seed`` and ``step`` are the numbers of their row in the batch. ``reason`` is
+
+    - ``"already_there"``: the decision is the desired one;
+    - ``"rules"``: there would be a plan, but rules, the operator's or the person's, forbid it;
+    - ``"too_few_people_there"``: there would be one, but too few training people are where it
+      leads;
+    - ``"does_not_hold"``: there would be one, but it fails a little further along, or works only
+      because time passes meanwhile;
+    - ``"range_too_narrow"``: a feature that may change would turn it, but at no value that may be
+      proposed;
+    - ``"only_locked_features_flip"``: only a feature that must not change would turn it;
+    - ``"more_information_needed"``: nothing known turns it, but not everything is known: ``unlock``
+      names the features to ask for, those first that a known spouse waits for;
+    - ``"nothing_flips"``: nothing turns it.
+
+    ``rules`` names the rules that stand in the way, as ``"max_changes = 1"``; ``loosening`` says
+    the smallest loosening that would give a plan, and which. Both are empty if no rule does.
+    """
+
+    person: int
+    seed: int
+    step: int
+    reason: Reason
+    unlock: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    loosening: str = ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,9 +293,6 @@ class Plans:
             f"{len(self.people):,} people and states>"
         )
 
-    def __iter__(self) -> Iterator[Plan]:
-        return (self[i] for i in range(len(self)))
-
     @cached_property
     def count(self) -> Int64Array:
         """The number of plans of each person, (people,)."""
@@ -124,23 +315,13 @@ class Plans:
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
-        """A name for each plan; the same changes for the same person, seed and step have the same
-        one.
-        """
-        keys = np.stack(
-            [
-                np.asarray(self.people.person),
-                np.asarray(self.people.seed),
-                np.asarray(self.people.step),
-            ],
-            1,
-        )
-        changed = [np.flatnonzero(~np.isnan(row)) for row in self.to]
-        contents = (
-            keys[i].tobytes() + features.tobytes() + row[features].tobytes()
-            for i, features, row in zip(self.of, changed, self.to, strict=True)
-        )
-        return tuple(hashlib.blake2b(content, digest_size=6).hexdigest() for content in contents)
+        """A name for each plan; the same changes have the same one."""
+        return tuple(self._id(i) for i in range(len(self)))
+
+    def _id(self, i: int) -> str:
+        features = np.flatnonzero(~np.isnan(self.to[i]))
+        content = features.astype(np.int64).tobytes() + self.to[i, features].tobytes()
+        return hashlib.blake2b(content, digest_size=6).hexdigest()
 
     def rows(self) -> Float32Array:
         """The facts with each plan's changes made, (plans, features); NaN: not known, as before."""
@@ -158,55 +339,64 @@ class Plans:
     def __getitem__(self, i: int) -> Plan:
         if not -len(self) <= i < len(self):
             raise IndexError(f"there are {len(self)} plans")
-        i, names = i % len(self), self.people.schema.names
-        row = int(self.of[i])
-        facts, features = self.people.X[row], np.flatnonzero(~np.isnan(self.to[i]))
-        person, seed, step = (
-            int(np.asarray(n)[row])
-            for n in (self.people.person, self.people.seed, self.people.step)
-        )
-        return Plan(
-            id=self.ids[i],
-            person=person,
-            seed=seed,
-            step=step,
-            number=int(self.number[i]),
-            changes=tuple(self._change(i, int(j), facts) for j in features),
-            reached=self._class(int(self.reached[i])),
-            probability_before=float(self.probability_before[i]),
-            probability_after=float(self.probability_after[i]),
-            l0=int(self.l0[i]),
-            l2=float(self.l2[i]),
-            heom=float(self.heom[i]),
-            effort=float(self.effort[i]),
-            valid=bool(self.valid[i]),
-            inlier=None if self.inlier is None else bool(self.inlier[i]),
-            inlier_base=None if self.inlier_base is None else float(self.inlier_base[i]),
-            invalidation=None if self.invalidation is None else float(self.invalidation[i]),
-            survival=None if self.survival is None else float(self.survival[i]),
-            survival_error=None if self.survival_error is None else float(self.survival_error[i]),
-            unknown=tuple(names[j] for j in np.flatnonzero(np.isnan(facts))),
-            support=None if self.support is None else int(self.support[i]),
-            support_share=self._support_share(i),
-            months=0.0 if self.months is None else float(self.months[i]),
-        )
+        return next(self._plans(np.array([i % len(self)])))
 
-    def _support_share(self, i: int) -> float | None:
-        if self.support_share is None or np.isnan(self.support_share[i]):
-            return None
-        return float(self.support_share[i])
+    def __iter__(self) -> Iterator[Plan]:
+        return self._plans(np.arange(len(self)))
 
-    def _change(self, i: int, feature: int, facts: Float32Array) -> Change:
-        """What plan ``i`` does to one feature of a person with these facts, (features,)."""
-        name = self.people.schema.names[feature]
-        codes = [facts[feature], self.to[i, feature], self.low[i], self.high[i]]
-        column = self.people.encoder.columns[feature]
-        return Change(
-            name, *(None if np.isnan(code) else column.decode_one(float(code)) for code in codes)
+    def _plans(self, plans: IntArray) -> Iterator[Plan]:
+        """Some of the plans, by index."""
+        rows, numbers = self.of[plans], self.number[plans].tolist()
+        places = zip(
+            *(getattr(self.people, name)[rows].tolist() for name in IN_BATCH[:3]),
+            numbers,
+            strict=True,
         )
+        for content, place in zip(self.to_dicts(plans), places, strict=True):
+            changes = tuple(Change(**change) for change in content.pop("changes"))
+            unknown = tuple(content.pop("unknown"))
+            yield Plan(
+                **content,
+                changes=changes,
+                unknown=unknown,
+                **dict(zip(IN_BATCH, place, strict=True)),
+            )
 
-    def _class(self, code: int) -> str:
-        return self.people.schema.classes[code]
+    def to_dicts(self, plans: IntArray | None = None) -> list[dict[str, Any]]:
+        """All plans, or some by index, as ``Plan.to_dict`` gives them."""
+        chosen = np.arange(len(self)) if plans is None else plans
+        rows, names = self.of[chosen], self.people.schema.names
+        plan, feature = np.nonzero(~np.isnan(self.to[chosen]))
+        cells = (
+            self.people.X[rows[plan], feature],
+            self.to[chosen[plan], feature],
+            self.low[chosen[plan]],
+            self.high[chosen[plan]],
+        )
+        words = (self.words(feature, codes).tolist() for codes in cells)
+        changes: list[list[dict[str, Any]]] = [[] for _ in chosen]
+        for i, j, *values in zip(plan.tolist(), feature.tolist(), *words, strict=True):
+            changes[i].append(Change(names[j], *values).to_dict())
+        present = [name for name in OPTIONAL if getattr(self, name) is not None]
+        columns = {name: getattr(self, name)[chosen] for name in (*NUMBERS, *present)}
+        if "inlier" in columns:
+            columns["inlier"] = columns["inlier"] != 0
+        columns["valid"] = self.valid[chosen]
+        numbers = (
+            dict(zip(columns, row, strict=True))
+            for row in zip(*(column.tolist() for column in columns.values()), strict=True)
+        )
+        reached = np.array(self.people.schema.classes, dtype=object)[self.reached[chosen]]
+        known, which = np.unique(~np.isnan(self.people.X[rows]), axis=0, return_inverse=True)
+        unknown = [[names[j] for j in np.flatnonzero(~mask)] for mask in known]
+        return [
+            {"id": self._id(i), "changes": some, "reached": name}
+            | {key: value for key, value in row.items() if value == value}
+            | {"unknown": unknown[case]}
+            for i, some, name, row, case in zip(
+                chosen.tolist(), changes, reached, numbers, which.ravel().tolist(), strict=True
+            )
+        ]
 
     def of_person(
         self, person: int, *, seed: int | None = None, step: int | None = None
@@ -262,15 +452,59 @@ class Plans:
         return words
 
     def to_json(self) -> str:
-        """As JSON, without the model; ``from_json`` reads it back."""
-        return plans_json.dump(self)
+        """As JSON, without the model, the provenance and the donors; ``from_json`` reads it back.
+
+        The plans are rows of ``Plan.to_dict``, each with the ``row`` of its person.
+        """
+        people = self.people
+        content: dict[str, Any] = {
+            "version": FORMAT_VERSION,
+            "schema": json.loads(people.schema.to_json()),
+            "encoder": json.loads(people.encoder.to_json()),
+            "blanket": json.loads(people.blanket.to_json()) if people.blanket else None,
+            "people": {
+                name: getattr(people, name).tolist() for name in ("person", "seed", "step", "spent")
+            },
+            "plans": [
+                {"row": row} | plan
+                for row, plan in zip(self.of.tolist(), self.to_dicts(), strict=True)
+            ],
+            "reasons": [asdict(reason) | {"row": row} for row, reason in self.reasons.items()],
+        }
+        content["people"] |= {
+            "X": [[None if cell != cell else cell for cell in row] for row in people.X.tolist()],
+            "decision": self.decision.tolist(),
+        }
+        return json.dumps(content, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> "Plans":
         """Read what ``to_json`` wrote; ``UnreadableError`` for any other text, or if a part of it
-        is damaged.
+        is damaged. Plans that were read have no model: they can be shown, not searched for.
         """
-        return cls(**plans_json.load(text))
+        try:
+            content = json.loads(text)
+            version = content["version"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise UnreadableError("this text is not plans as to_json writes them") from None
+        if version != FORMAT_VERSION:
+            raise UnreadableError(
+                f"these plans are of version {version}; version {FORMAT_VERSION} can be read"
+            )
+        try:
+            people = _read_people(content)
+            classes = len(people.schema.classes)
+            return cls(
+                people=people,
+                decision=_codes(content["people"]["decision"], "people.decision", classes),
+                reasons=_read_reasons(content["reasons"], len(people)),
+                **_read_columns(content["plans"], people),
+            )
+        except KeyError as error:
+            raise UnreadableError(f"these plans are damaged: {error} is missing") from None
+        except (EdfaError, ValueError, TypeError, AttributeError, OverflowError) as error:
+            said = " ".join(str(error).split())
+            raise UnreadableError(f"these plans are damaged: {said}") from None
 
     def _repr_html_(self) -> str:
         head = [">person", ">step", ">plan", "changes", ">effort", ">chance", "decision then"]
@@ -284,7 +518,73 @@ class Plans:
                 p.chance,
                 p.reached,
             ]
-            for p, _ in zip(self, range(SHOWN), strict=False)
+            for p, _ in zip(self, range(MAX_SHOWN), strict=False)
         ]
-        more = f", of which {SHOWN} are shown" if len(self) > SHOWN else ""
+        more = f", of which {MAX_SHOWN} are shown" if len(self) > MAX_SHOWN else ""
         return html.fragment(html.table(head, rows, f"{repr(self)[1:-1]}{more}"))
+
+
+def _read_people(content: Mapping[str, Any]) -> People:
+    """The people that the plans are for, without a model."""
+    schema = Schema.from_json(json.dumps(content["schema"]))
+    blanket = Blanket.from_json(json.dumps(content["blanket"])) if content["blanket"] else None
+    encoder = Encoder.from_json(json.dumps(content["encoder"]))
+    numbers = content["people"]
+    people = People(
+        np.array(numbers["X"], dtype=float).astype(np.float32).reshape(-1, len(schema)),
+        Background(schema, encoder, blanket=blanket),
+        person=np.array(numbers["person"], dtype=np.int64),
+        seed=np.array(numbers["seed"], dtype=np.int64),
+        step=np.array(numbers["step"], dtype=np.int64),
+        spent=np.array(numbers["spent"], dtype=float),
+    )
+    if len(numbers["decision"]) != len(people):
+        raise DataError(f"people.decision: {len(people)} codes are expected")
+    return people
+
+
+def _read_columns(entries: Sequence[dict[str, Any]], people: People) -> dict[str, Any]:
+    """The columns of plans from their rows."""
+    of = _codes([entry.pop("row") for entry in entries], "plans.row", len(people))
+    plans = [Plan.from_dict(entry) for entry in entries]
+    schema, encoder = people.schema, people.encoder
+    columns: dict[str, Any] = {"of": of, "donor": np.full(len(plans), -1, dtype=np.int64)}
+    columns["to"] = np.full((len(plans), len(schema)), np.nan, dtype=np.float32)
+    for name in ("low", "high"):
+        columns[name] = np.full(len(plans), np.nan, dtype=np.float32)
+    for i, plan in enumerate(plans):
+        for change in plan.changes:
+            column = encoder[change.feature]
+            columns["to"][i, schema.index(change.feature)] = column.encode_one(change.after)
+            for name in ("low", "high"):
+                if (end := getattr(change, name)) is not None:
+                    columns[name][i] = column.encode_one(end)
+    reached = [schema.classes.index(plan.reached) for plan in plans]
+    columns["reached"] = np.array(reached, dtype=np.int64)
+    columns["valid"] = np.array([plan.valid for plan in plans], dtype=bool)
+    for name in (*NUMBERS, *OPTIONAL):
+        values = [getattr(plan, name) for plan in plans]
+        if name in (*NUMBERS, "months") or any(value is not None for value in values):
+            columns[name] = np.array(values, dtype=np.int64 if name in ("l0", "support") else float)
+    if "support" in columns:
+        columns.setdefault("support_share", np.full(len(plans), np.nan))
+    return columns
+
+
+def _codes(values: Sequence[Any], name: str, limit: int) -> Int64Array:
+    """Whole numbers from 0 to ``limit`` - 1."""
+    codes = np.array(values, dtype=np.int64)
+    if codes.ndim != 1 or (codes < 0).any() or (codes >= limit).any():
+        raise DataError(f"{name}: whole numbers from 0 to {limit - 1} are expected")
+    return codes
+
+
+def _read_reasons(entries: Sequence[dict[str, Any]], people: int) -> dict[int, NoPlan]:
+    """Why people have no plan, by row."""
+    reasons: dict[int, NoPlan] = {}
+    for entry in entries:
+        row = entry.pop("row")
+        if not (isinstance(row, int) and 0 <= row < people):
+            raise DataError(f"reasons: there are {people} people, and row {row} is none of them")
+        reasons[row] = parse(NoPlan, entry, "reasons")
+    return reasons

@@ -11,21 +11,20 @@ from functools import cached_property
 
 import numpy as np
 
-from edfa.data.constraints import Constraints
+from edfa.data.rules import Rules
 from edfa.explanation.necessity import sweep
 from edfa.explanation.partition import members
 from edfa.people import Background, People
 from edfa.recourse.action_set import ActionSet
 from edfa.recourse.loosen import Loosening, loosenings
-from edfa.recourse.plan import NoPlan, Plan, Reason
-from edfa.recourse.plans import Plans
+from edfa.recourse.plans import NoPlan, Plan, Plans, Reason
 from edfa.recourse.searcher import Searcher
 from edfa.typing import BoolArray, IntArray, ObjectArray
 
 __all__ = ["NoPlanReasons", "Search"]
 
-Search = Callable[[People, Searcher, Constraints], Plans]
-"""Finds the plans of people with a searcher, under constraints."""
+Search = Callable[[People, Searcher, Rules], Plans]
+"""Finds the plans of people with a searcher, under rules."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +46,7 @@ class NoPlanReasons(Mapping[int, NoPlan]):
     searcher
         The searcher that found no plan for them.
     search
-        Looks for plans under other constraints.
+        Looks for plans under other rules.
     """
 
     people: People
@@ -105,25 +104,23 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         left = np.intersect1d(self.without, self.rows)
         if not len(left):
             return reasons
-        relaxed: tuple[tuple[Reason, Searcher, Constraints], ...] = (
+        relaxed: tuple[tuple[Reason, Searcher, Rules], ...] = (
             ("rules", self.searcher, self._without_rules),
-            ("too_few_people_there", self._asking_less(min_support=0), self.actions.constraints),
+            ("too_few_people_there", self._asking_less(min_support=0), self.actions.rules),
             (
                 "does_not_hold",
                 self._asking_less(min_support=0, holds_further=False),
-                self.actions.constraints,
+                self.actions.rules,
             ),
         )
         hopeful = np.zeros(
             len(self.people), dtype=bool
         )  # with nothing asked of a plan there would be one
         hopeful[left] = self._plans(left, relaxed[-1][1], self._without_rules).legal
-        for reason, searcher, constraints in relaxed:
+        for reason, searcher, rules in relaxed:
             rows = left[hopeful[left]]
-            if len(rows) and (
-                searcher is not self.searcher or constraints != self.actions.constraints
-            ):
-                planned = rows[self._plans(rows, searcher, constraints).legal]
+            if len(rows) and (searcher is not self.searcher or rules != self.actions.rules):
+                planned = rows[self._plans(rows, searcher, rules).legal]
                 reasons[planned] = reason
                 left = np.setdiff1d(left, planned)
         by_free, by_locked = self._flips(left)
@@ -135,16 +132,16 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         return reasons
 
     @property
-    def _without_rules(self) -> Constraints:
+    def _without_rules(self) -> Rules:
         """Only what is a fact and no rule: links, times, and how hard things are."""
-        given = self.actions.constraints
+        given = self.actions.rules
         if given.reading == "paper":
-            return Constraints(reading="paper")
+            return Rules(reading="paper")
         kept = {
             name: getattr(given, name)
             for name in ("weights", "difficulty", "linked", "per_year", "takes")
         }
-        return Constraints(**kept, never_ask=given.never_ask)
+        return Rules(**kept, never_ask=given.never_ask)
 
     def _asking_less(self, min_support: int, holds_further: bool | None = None) -> Searcher:
         """The searcher, with less asked of its plans; itself in the paper's reading, which asks
@@ -159,27 +156,27 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         )
         return searcher
 
-    def _plans(self, rows: IntArray, searcher: Searcher, constraints: Constraints) -> Plans:
-        """The plans of some people under constraints that the card's rules are no part of."""
-        return self.search(People(self.people.X[rows], self._plain), searcher, constraints)
+    def _plans(self, rows: IntArray, searcher: Searcher, rules: Rules) -> Plans:
+        """The plans of some people under rules that the card's rules are no part of."""
+        return self.search(People(self.people.X[rows], self._plain), searcher, rules)
 
     @cached_property
     def _plain(self) -> Background:
         """The background with a card without rules."""
         background = self.people.background
-        return background.with_schema(replace(background.schema, rules=Constraints()))
+        return background.with_schema(replace(background.schema, rules=Rules()))
 
     def _loosening(self, row: int) -> Loosening:
         """The smallest loosening that gives the person in a row a plan: of one rule, or of as few
         as will do.
         """
 
-        def best(constraints: Constraints, searcher: Searcher) -> Plan | None:
-            plans = self._plans(np.array([row]), searcher, constraints)
+        def best(rules: Rules, searcher: Searcher) -> Plan | None:
+            plans = self._plans(np.array([row]), searcher, rules)
             easiest = np.lexsort((plans.l0, plans.effort))
             return plans[int(easiest[0])] if len(easiest) else None
 
-        given = self.actions.constraints
+        given = self.actions.rules
         rules = loosenings(given, lambda limits: best(limits, self.searcher) is not None)
         options = [
             (rule, plan) for rule in rules if (plan := best(rule.drop(given), self.searcher))
@@ -215,9 +212,7 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         (features,).
         """
         names = self.people.schema.names
-        return members(names, self.people.blanket) & ~np.isin(
-            names, self.actions.constraints.never_ask
-        )
+        return members(names, self.people.blanket) & ~np.isin(names, self.actions.rules.never_ask)
 
     def _unlock(self, row: int) -> tuple[str, ...]:
         """The unknown features that may be asked for; those with a known spouse first (Definition

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from edfa.data.constraints import Constraints
+from edfa.data.rules import NO_RULES, Rules
 from edfa.data.table import Table
 from edfa.errors import DataError, SettingError
 from edfa.explanation.necessity import SweepGroup
@@ -192,7 +192,7 @@ class SearchProblem:
         """The probability that a plan must reach; only if above 0 are the candidates' probabilities
         needed.
         """
-        return self.actions.constraints.min_probability
+        return self.actions.rules.min_probability
 
     def _turned(self, case: IntArray, decided: IntArray) -> BoolArray:
         """Whether decisions differ from today's, and are the desired one."""
@@ -201,7 +201,7 @@ class SearchProblem:
         return turned if self.desired_class is None else turned & (decided == self.desired_class)
 
     def _likely(self, decided: IntArray, probabilities: Float64Array) -> BoolArray:
-        """Whether what is decided is as probable as the constraints ask."""
+        """Whether what is decided is as probable as the rules ask."""
         return np.asarray(
             np.take_along_axis(probabilities, decided[..., None], axis=-1)[..., 0] >= self._least
         )
@@ -368,9 +368,9 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
             )
 
     def action_set(
-        self, constraints: Constraints | None, people: People, desired_class: int | None = None
+        self, rules: Rules | None, people: People, desired_class: int | None = None
     ) -> ActionSet:
-        """What card and constraints let these people change; cached, since the next person often
+        """What card and rules let these people change; cached, since the next person often
         has the same.
 
         ``desired_class`` is the code of the class that plans lead to; None: any other decision.
@@ -378,13 +378,13 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
 
         def make() -> ActionSet:
             return ActionSet.of(
-                constraints, people.background, self.rows_, self.support_, towards=desired_class
+                rules, people.background, self.rows_, self.support_, towards=desired_class
             )
 
         self._check_fitted()
         name = (
             "action set",
-            None if constraints is None else constraints.to_json(),
+            (rules or NO_RULES).to_json(),
             people.background,
             desired_class,
         )
@@ -394,9 +394,7 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         """What is asked of plans besides turning the decision; None in the paper's reading, or if
         nothing is.
         """
-        if actions.constraints.reading == "paper" or not (
-            self.holds_further or self.min_support != 0
-        ):
+        if actions.rules.reading == "paper" or not (self.holds_further or self.min_support != 0):
             return None
         return Sense.of(self.crowd_, self.holds_further, self.min_support)
 

@@ -41,7 +41,7 @@ def interview_sentences(interview: "Interview", k: int = PLANS_SHOWN) -> dict[st
     offered, rules = interview.plans(k), interview.fitted.rules
     plans = [
         narrate.plan(
-            plan, schema, language, blanket=visible, locked=interview.locks, operator=rules
+            plan, schema, language, blanket=visible, locked=interview.overlay.locked, operator=rules
         )
         for plan in offered
     ]
@@ -69,7 +69,7 @@ def interview_sentences(interview: "Interview", k: int = PLANS_SHOWN) -> dict[st
             language,
             favourable=interview.decision.favourable,
             blanket=blanket,
-            locked=interview.locks,
+            locked=interview.overlay.locked,
             planned={plan.changes[0].feature for plan in offered if plan.l0 == 1},
         ),
     }

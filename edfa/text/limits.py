@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from edfa.data.constraints import Constraints
+from edfa.data.rules import Rules
 from edfa.data.schema import Schema
 from edfa.text.phrases import duration, in_hundred, label, listed, number, quoted, say
 
@@ -18,12 +18,13 @@ KEYED = ("ranges", "levels", "directions")  # "ranges.duration = [4, 24]"
 NUMBERS = ("max_changes", "max_effort", "max_months", "min_probability")  # "max_changes = 1"
 
 
-def is_among(rule: str, rules: Constraints) -> bool:
+def is_among(rule: str, rules: Rules) -> bool:
     """Whether the named rule is one of these.
 
-    >>> is_among("locked: purpose", Constraints(locked=("purpose",))), is_among("max_changes = 1",
-    ...     Constraints())
-    (True, False)
+    >>> is_among("locked: purpose", Rules(locked=("purpose",)))
+    True
+    >>> is_among("max_changes = 1", Rules())
+    False
     """
     name, key, value = _parts(rule)
     if name in LISTS:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from edfa.advice.answers import Decision, Question, Standing
     from edfa.blanket.units import Blanket
     from edfa.certification.certificate import Certificate
-    from edfa.data.constraints import Constraints
+    from edfa.data.rules import Rules
     from edfa.explanation.partition import Person
-    from edfa.recourse.plan import NoPlan, Plan
+    from edfa.recourse.plans import NoPlan, Plan
 
 __all__ = [
     "answers",
@@ -173,7 +173,7 @@ def plan(
     *,
     blanket: "Blanket | None" = None,
     locked: Collection[str] = (),
-    operator: "Constraints | None" = None,
+    operator: "Rules | None" = None,
 ) -> str:
     """A plan's changes with their ranges and units, how long it takes, the decision that it leads
     to, how people fared who are there, and what could still overturn it.
@@ -247,7 +247,7 @@ def no_plan(
     schema: Schema,
     language: str = "en",
     *,
-    operator: "Constraints | None" = None,
+    operator: "Rules | None" = None,
 ) -> str:
     """Why there is no plan, and what may lead to one.
 

@@ -12,8 +12,8 @@ from edfa.text.phrases import label, say
 
 if TYPE_CHECKING:
     from edfa.blanket.units import Blanket
-    from edfa.data.constraints import Constraints
-    from edfa.recourse.plan import Change, Plan
+    from edfa.data.rules import Rules
+    from edfa.recourse.plans import Change, Plan
 
 __all__ = ["not_known", "shortened", "steps", "waits", "what_if"]
 
@@ -23,7 +23,7 @@ def steps(
     schema: Schema,
     language: str = "en",
     *,
-    operator: "Constraints | None" = None,
+    operator: "Rules | None" = None,
     blanket: "Blanket | None" = None,
 ) -> list[str]:
     """One step for each change of a plan, with all that is known to be enough: ``36 months or
@@ -55,9 +55,7 @@ def not_known(plan: "Plan", blanket: "Blanket | None" = None) -> list[str]:
     return [name for name in plan.unknown if blanket is None or name in blanket]
 
 
-def waits(
-    change: "Change", plan: "Plan", schema: Schema, operator: "Constraints | None" = None
-) -> bool:
+def waits(change: "Change", plan: "Plan", schema: Schema, operator: "Rules | None" = None) -> bool:
     """Whether a change happens by itself while time passes; the ``operator``'s rules are by default
     the card's.
     """

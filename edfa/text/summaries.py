@@ -13,7 +13,7 @@ from edfa.text import html, phrases
 if TYPE_CHECKING:
     from edfa.advice.receipt import Receipt
     from edfa.data.schema import Schema
-    from edfa.recourse.plan import Change, Plan
+    from edfa.recourse.plans import Change, Plan
 
 __all__ = ["advisor_html", "plan_html", "receipt_html", "say_summary", "signed_sentence"]
 
@@ -137,7 +137,7 @@ def receipt_html(receipt: "Receipt", schema: "Schema | None" = None, language: s
         ("question", _title(receipt.question, schema, language)),
         ("spent", _decimals(f"{receipt.spent:g}", language)),
         ("declined", titles(receipt.declined)),
-        ("locks", titles(receipt.locks)),
+        ("locked", titles((receipt.overlay or {}).get("locked", ()))),
         ("flags", "; ".join(receipt.flags)),
         ("no_plan", _words("reason", no_plan.get("reason"), language)),
         ("chosen", receipt.chosen),

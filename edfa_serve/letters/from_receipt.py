@@ -1,13 +1,11 @@
 """A letter from a receipt, only for one that holds."""
 
-from typing import Any
-
 from edfa.advice.answer_log import Event
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.interview import Interview
 from edfa.advice.receipt import Receipt
-from edfa.advice.rules import read_overlay
 from edfa.advice.verify import verify
+from edfa.data.rules import Overlay
 from edfa.errors import MismatchError
 from edfa.reading import parse
 from edfa_serve.letters.letter import Letter, write_letter
@@ -36,8 +34,7 @@ def letter_of_receipt(
         raise MismatchError(
             f"no letter is written for a receipt that does not hold. {verification}"
         )
-    limits = read_overlay(receipt.overlay)
-    own: dict[str, Any] = {"costs": receipt.costs, "locks": receipt.locks, "constraints": limits}
-    interview = Interview(fitted, **own, language=language or receipt.language)
+    overlay = None if receipt.overlay is None else Overlay.from_dict(receipt.overlay)
+    interview = Interview(fitted, overlay=overlay, language=language or receipt.language)
     interview.replay(parse(Event, event, "events") for event in receipt.events)
     return write_letter(interview, operator, template, receipt=receipt)

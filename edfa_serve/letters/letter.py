@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from edfa.advice.principal import NamedReason, Reasons, find_reasons
 from edfa.advice.receipt import Receipt
-from edfa.advice.rules import read_overlay
 from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError
 from edfa.text import narrate, phrases
 from edfa.text.steps import steps
@@ -33,7 +32,7 @@ from edfa_serve.letters.words import (
 
 if TYPE_CHECKING:
     from edfa.advice.interview import Interview
-    from edfa.recourse.plan import Plan
+    from edfa.recourse.plans import Plan
 
 __all__ = ["Letter", "receipt_id", "write_letter"]
 
@@ -304,10 +303,9 @@ class _Writer:
         if self.reasons is None:
             return [], ""
         interview, receipt, fitted = self.interview, self.receipt, self.interview.fitted
-        limits = read_overlay(receipt.constraints)
-        plans = interview.plans(receipt.k, limits)
+        plans = interview.plans(receipt.k)
         if not plans:
-            why = interview.assessment.plans(receipt.k, limits).reasons[0]
+            why = interview.assessment.plans(receipt.k).reasons[0]
             return [], narrate.no_plan(why, fitted.schema, self.language, operator=fitted.rules)
         return [self._plan(plan) for plan in plans], ""
 
@@ -319,7 +317,7 @@ class _Writer:
             fitted.schema,
             language,
             blanket=visible,
-            locked=self.interview.locks,
+            locked=self.interview.overlay.locked,
             operator=fitted.rules,
         )
         named = {

@@ -10,8 +10,7 @@ import numpy as np
 from edfa.acquisition.trajectory import Trajectory
 from edfa.blanket.units import Blanket
 from edfa.explanation.partition import members
-from edfa.recourse.plan import Change
-from edfa.recourse.plans import Plans
+from edfa.recourse.plans import Change, Plans
 from edfa.text.phrases import plain, value
 from edfa_studies.measures import Payload
 from edfa_studies.measures.growth import States, normalised_cost

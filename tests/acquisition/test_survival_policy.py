@@ -9,8 +9,8 @@ import edfa
 from edfa import (
     Background,
     Blanket,
-    Constraints,
     People,
+    Rules,
     SurvivalPolicy,
     SurvivalSearch,
     acquire,
@@ -213,7 +213,7 @@ def test_who_is_there_already_counts_as_often_as_that_lasts(table, model, search
 def test_what_may_not_change_opens_nothing(table, model, searcher):
     """Where every feature is locked, no question opens recourse."""
     names = tuple(n for n in BLANKET.features if table.schema[n].actionable)
-    policy = SurvivalPolicy(BLANKET, searcher, Constraints(locked=names), n_people=16).fit(
+    policy = SurvivalPolicy(BLANKET, searcher, Rules(locked=names), n_people=16).fit(
         table.train, model
     )
     assert all(step.before == step.after == 0 for step in policy.steps_)

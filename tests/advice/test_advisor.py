@@ -187,7 +187,7 @@ def test_a_batch_says_what_interviews_say(advisor):
             *interview.standing.deviations
         }
         assert [
-            {c["feature"]: c["to"] for c in plan["changes"]} for plan in json.loads(row["plans"])
+            {c["feature"]: c["after"] for c in plan["changes"]} for plan in json.loads(row["plans"])
         ] == [{c.feature: c.after for c in plan.changes} for plan in interview.plans()]
         if row["status"] == "no_plan":
             assert row["reason"] == interview.no_plan.reason
@@ -374,7 +374,7 @@ def test_settings_stay_as_they_were_given():
 
 def test_an_advisor_is_an_estimator_like_its_parts():
     model = edfa.SubsetXGB(n_estimators=10)
-    advisor = edfa.Advisor(predictor=model, alpha=0.3, constraints=edfa.Constraints(max_changes=1))
+    advisor = edfa.Advisor(predictor=model, alpha=0.3, rules=edfa.Rules(max_changes=1))
     again = clone(advisor)
     assert again.predictor is not model
     assert again.predictor.get_params() == model.get_params()

@@ -122,7 +122,7 @@ def _cells(people):
 @pytest.mark.parametrize("rows", WRITE)
 def test_a_column_holds_peoples_own_rules(rows, people, tmp_path):
     some = people.head(200)
-    expected = advise(german().fitted, some, rules=pd.Series(_cells(some)))
+    expected = advise(german().fitted, some, overlays=pd.Series(_cells(some)))
     assert expected["plans"].tolist() != advise(german().fitted, some)["plans"].tolist()
     WRITE[rows](some.assign(own=_cells(some)), tmp_path / f"rows{rows}")
     advise_file(
@@ -130,7 +130,7 @@ def test_a_column_holds_peoples_own_rules(rows, people, tmp_path):
         tmp_path / f"rows{rows}",
         tmp_path / "out.jsonl",
         chunk=30,
-        rules_column="own",
+        overlay_column="own",
     )
     found = read(tmp_path / "out.jsonl")
     assert found["plans"].tolist() == [json.loads(text) for text in expected["plans"]]
@@ -142,11 +142,11 @@ RULE_FILES = {
     "keys.jsonl": "\n".join(
         json.dumps({"row": i} | (OWN[i % 4] or {})) for i in range(200) if OWN[i % 4]
     ),
-    "whole.jsonl": "\n".join(json.dumps({"row": i, "rules": OWN[i % 4]}) for i in range(200)),
+    "whole.jsonl": "\n".join(json.dumps({"row": i, "overlay": OWN[i % 4]}) for i in range(200)),
     "whole.csv": pd.DataFrame(
         {
             "row": range(200),
-            "rules": [json.dumps(OWN[i % 4]) if OWN[i % 4] else "" for i in range(200)],
+            "overlay": [json.dumps(OWN[i % 4]) if OWN[i % 4] else "" for i in range(200)],
         }
     ).to_csv(index=False),
     "keys.csv": pd.DataFrame(
@@ -169,7 +169,7 @@ RULE_FILES = {
 @pytest.mark.parametrize("name", RULE_FILES)
 def test_a_file_holds_peoples_own_rules(name, people, tmp_path):
     some = people.head(200)
-    expected = advise(german().fitted, some, rules=pd.Series(_cells(some)))
+    expected = advise(german().fitted, some, overlays=pd.Series(_cells(some)))
     some.to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / name).write_text(RULE_FILES[name])
     counts = advise_file(
@@ -177,7 +177,7 @@ def test_a_file_holds_peoples_own_rules(name, people, tmp_path):
         tmp_path / "rows.csv",
         tmp_path / "out.jsonl",
         chunk=70,
-        person_rules=tmp_path / name,
+        overlay_file=tmp_path / name,
     )
     assert counts["errors"] == 0
     found = read(tmp_path / "out.jsonl")
@@ -190,7 +190,7 @@ def test_a_file_holds_peoples_own_rules(name, people, tmp_path):
     [
         ("r.jsonl", '{"row": 1}\n{"row', "r.jsonl, line 2, is not JSON"),
         ("r.jsonl", "[1]", "r.jsonl, line 1: an object"),
-        ("r.jsonl", '{"row": 1}\n\n{"row": 1}', "r.jsonl, line 3: row 1 has rules already"),
+        ("r.jsonl", '{"row": 1}\n\n{"row": 1}', "r.jsonl, line 3: row 1 has an overlay already"),
         ("r.jsonl", '{"row": -1}', "row is a whole number from 0, not '-1'"),
         ("r.jsonl", '{"locked": ["age"]}', "row is a whole number from 0, not 'None'"),
         (
@@ -206,7 +206,7 @@ def test_a_file_holds_peoples_own_rules(name, people, tmp_path):
             "r.csv, line 2: row is a whole number from 0, not 'one'",
         ),
         ("r.csv", "", "r.csv cannot be read"),
-        ("r.toml", "", "r.toml: a file of people's rules is a .jsonl or .csv file"),
+        ("r.toml", "", "r.toml: a file of overlays is a .jsonl or .csv file"),
     ],
 )
 def test_bad_files_of_rules_are_refused(name, text, message, people, tmp_path):
@@ -217,7 +217,7 @@ def test_bad_files_of_rules_are_refused(name, text, message, people, tmp_path):
             german().fitted,
             tmp_path / "rows.csv",
             tmp_path / "out.csv",
-            person_rules=tmp_path / name,
+            overlay_file=tmp_path / name,
         )
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
@@ -227,14 +227,14 @@ def test_bad_files_of_rules_are_refused(name, text, message, people, tmp_path):
 def test_where_rules_come_from_is_said_once_and_rightly(people, tmp_path):
     people.head(40).to_csv(tmp_path / "rows.csv", index=False)
     for options, error, message in (
-        ({"rules_column": "own", "person_rules": "r.csv"}, SettingError, "one of the two"),
-        ({"rules_column": "duration"}, SettingError, "'duration' is a feature"),
+        ({"overlay_column": "own", "overlay_file": "r.csv"}, SettingError, "one of the two"),
+        ({"overlay_column": "duration"}, SettingError, "'duration' is a feature"),
         (
-            {"rules_column": "hosing"},
+            {"overlay_column": "hosing"},
             ColumnError,
-            "no column 'hosing' of rules; did you mean 'housing'",
+            "no column 'hosing' of overlays; did you mean 'housing'",
         ),
-        ({"person_rules": tmp_path / "absent.csv"}, UnreadableError, "absent.csv"),
+        ({"overlay_file": tmp_path / "absent.csv"}, UnreadableError, "absent.csv"),
     ):
         with pytest.raises(error, match=message):
             advise_file(german().fitted, tmp_path / "rows.csv", tmp_path / "out.csv", **options)
@@ -245,7 +245,7 @@ def test_finished_chunks_of_other_rules_are_not_used(people, tmp_path, monkeypat
     (tmp_path / "rules.jsonl").write_text('{"row": 1, "max_changes": 1}')
     monkeypatch.setattr("edfa.advice.batch_file.write_advice", lambda *a: None)
     monkeypatch.setattr("edfa.advice.kept_parts.shutil.rmtree", lambda *a, **k: None)
-    settings = {"chunk": 10, "person_rules": tmp_path / "rules.jsonl"}
+    settings = {"chunk": 10, "overlay_file": tmp_path / "rules.jsonl"}
     arguments = (german().fitted, tmp_path / "rows.csv", tmp_path / "out.csv")
     assert advise_file(*arguments, **settings)["resumed"] == 0
     assert advise_file(*arguments, **settings)["resumed"] == 4

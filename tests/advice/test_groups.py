@@ -26,9 +26,9 @@ LEVELS = {"alpha": 0.2, "delta": 0.05, "target": "early"}
 RISK = {"calm": 0.4, "risky": 0.8}  # a plan made at signal u fails with this times u
 TINY = 1e-18  # a survival below one half of which nobody is: the ceiling is 1
 ANYBODY = Promise(Ending(signal="survival"), min_survival=TINY)
-POOLED = SimpleNamespace(promise=ANYBODY, rules=edfa.Constraints(), own_model="")
+POOLED = SimpleNamespace(promise=ANYBODY, rules=edfa.Rules(), own_model="")
 BY_GROUP = SimpleNamespace(
-    promise=replace(ANYBODY, groups="kind"), rules=edfa.Constraints(), own_model=""
+    promise=replace(ANYBODY, groups="kind"), rules=edfa.Rules(), own_model=""
 )
 
 
@@ -334,7 +334,7 @@ def test_no_plan_leads_out_of_a_group():
         assert len(plans)
     assert changed[None] > 0
     assert changed["checking_status"] == 0
-    assert advisor.fitted.constraints.locked == ("checking_status",)
+    assert advisor.fitted.operator_rules.locked == ("checking_status",)
 
 
 def test_people_to_certify_on_need_their_group(tmp_path):

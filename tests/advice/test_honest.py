@@ -13,7 +13,7 @@ from advisors import surviving
 from scipy.stats import binom
 
 import edfa
-from edfa import Constraints
+from edfa import Rules
 from edfa.advice import promise
 from edfa.advice.calibration_people import (
     _by_chance,
@@ -233,9 +233,9 @@ def test_what_nobody_asks_may_be_empty_wrong_or_missing():
 
 @pytest.mark.parametrize("reference", ["trajectory_end", "retrained"])
 def test_a_feature_of_the_blanket_that_is_never_asked_may_be_empty(reference):
-    rules = Constraints(never_ask=("savings_status",))
+    rules = Rules(never_ask=("savings_status",))
     blanket = edfa.Blanket("class", {"checking_status": (), "duration": (), "savings_status": ()})
-    made = edfa.Advisor(**MODEL, blanket=blanket, constraints=rules, reference=reference).fit(TABLE)
+    made = edfa.Advisor(**MODEL, blanket=blanket, rules=rules, reference=reference).fit(TABLE)
     assert made.fitted.relevant[TABLE.schema.index("savings_status")]
     first = made.certificate
     empty = made.certify(OTHERS.assign(savings_status=None))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edfa
-from edfa import Constraints, Interview, Receipt
+from edfa import Interview, Overlay, Receipt
 from edfa.advice.receipt import read_key
 from edfa.errors import (
     DataError,
@@ -111,8 +111,10 @@ def test_whoever_leaves_the_path_is_told_nothing_of_the_advisors_certificate():
     advisor = surviving()
     wishes = {
         ("start",): advisor.interview({"age": 35, **REFUSED}),
-        ("costs",): advisor.interview({**START, **REFUSED}, costs={"duration": 3}),
-        ("locks",): advisor.interview({**START, **REFUSED}, locks=["purpose"]),
+        ("prices",): advisor.interview(
+            {**START, **REFUSED}, overlay=Overlay(prices={"duration": 3})
+        ),
+        ("limits",): advisor.interview({**START, **REFUSED}, overlay=Overlay(locked=("purpose",))),
         ("passed",): advisor.interview({**START, **REFUSED}),
         ("declined",): advisor.interview({**START, "duration": 48}).decline("checking_status"),
         ("order",): advisor.interview(START).answer(checking_status="<0"),
@@ -171,38 +173,40 @@ def test_undo_is_as_if_it_had_not_been_said(interview):
 
 
 def test_prices_of_ones_own_change_the_order_and_the_sum():
-    dear = german().interview(START, costs={"checking_status": 50})
+    dear = german().interview(START, overlay=Overlay(prices={"checking_status": 50}))
     assert dear.question.feature == "duration"
     assert dear.answer(duration=12).question.cost == 50
     assert dear.answer(checking_status="<0").timeline[-1].spent == 52
     for costs, message in (
         ({"duraton": 1}, "did you mean 'duration'"),
-        ({"duration": -1}, "costs.duration"),
+        ({"duration": -1}, "prices.duration"),
         ({"duration": 0}, "above zero"),
-        ({"duration": "cheap"}, "costs.duration"),
-        ({"duration": math.nan}, "costs.duration"),
+        ({"duration": "cheap"}, "prices.duration"),
+        ({"duration": math.nan}, "prices.duration"),
     ):
         with pytest.raises((SettingError, UnknownNameError), match=message):
-            german().interview(START, costs=costs)
+            german().interview(START, overlay=Overlay(prices=costs))
 
 
 def test_what_is_locked_is_in_no_plan():
     table = edfa.load("german")
     for person in words(table)[:60]:
-        held = german().interview(person, locks=["duration"])
+        held = german().interview(person, overlay=Overlay(locked=("duration",)))
         assert all(c.feature != "duration" for plan in held.plans() for c in plan.changes)
         assert all(
             c.feature != "duration"
-            for p in held.plans(constraints=Constraints(max_changes=1))
+            for p in held.plans(overlay=Overlay(max_changes=1))
             for c in p.changes
         )
-    held = german().interview({**START, **REFUSED}, locks=["duration", "checking_status"])
+    held = german().interview(
+        {**START, **REFUSED}, overlay=Overlay(locked=("duration", "checking_status"))
+    )
     assert held.plans() == ()
     assert held.no_plan.reason == "rules"
     assert set(held.no_plan.rules) <= {"locked: duration", "locked: checking_status"}
     assert held.no_plan.loosening
     with pytest.raises(UnknownNameError, match="did you mean 'duration'"):
-        german().interview(START, locks=["durations"])
+        german().interview(START, overlay=Overlay(locked=("durations",)))
 
 
 def test_what_if_leaves_the_interview_alone(interview):

@@ -4,7 +4,7 @@ import advisors
 import pytest
 
 from edfa.advice.interview import Interview
-from edfa.data.constraints import Constraints
+from edfa.data.rules import Overlay
 from edfa.errors import UnknownNameError
 
 FACTS = {"purpose": "radio/tv", "credit_amount": 2400, "age": 35}
@@ -15,7 +15,7 @@ def held(**options):
 
 
 def test_a_copy_goes_on_alone():
-    interview = held(costs={"housing": 2.0}, locks=("housing",))
+    interview = held(overlay=Overlay(prices={"housing": 2.0}, locked=("housing",)))
     kept, other = interview.to_json(), interview.copy()
     assert other.to_json() == kept
     other.answer(checking_status="<0").decline("housing")
@@ -36,11 +36,11 @@ def test_a_copy_in_another_language_says_the_same():
 
 
 def test_a_copy_under_other_limits_is_the_interview_that_was_held_under_them():
-    interview, limits = held(), Constraints(locked=("duration",))
-    other = interview.copy(constraints=limits)
-    assert other.to_json() == held(constraints=limits).to_json()
-    assert other.plans() == held(constraints=limits).plans() != interview.plans()
-    assert other.copy(constraints=Constraints()).plans() == interview.plans()
+    interview, limits = held(), Overlay(locked=("duration",))
+    other = interview.copy(overlay=limits)
+    assert other.to_json() == held(overlay=limits).to_json()
+    assert other.plans() == held(overlay=limits).plans() != interview.plans()
+    assert other.copy(overlay=Overlay()).plans() == interview.plans()
 
 
 def test_interviews_share_what_was_worked_out():

@@ -75,7 +75,7 @@ def test_who_is_asked_nothing_is_no_hard_case(fitted):
     alone = edfa.find_recourse(
         edfa.People(plans.people.X[ends], held.background),
         held.searcher,
-        constraints=held.limits,
+        rules=held.operator_rules,
         desired_class=1,
     )
     records = judge_plans(held, alone, edfa.load("german").test.X)

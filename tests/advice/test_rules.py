@@ -3,7 +3,7 @@ asked.
 """
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 
 import numpy as np
@@ -14,10 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edfa
-from edfa import Advisor, Constraints, Interview, Table
+from edfa import Advisor, Interview, Overlay, Rules, Table
 from edfa.advice.batch import advise
 from edfa.advice.promise import roll_out
-from edfa.advice.rules import describe_rules
 from edfa.errors import SchemaError, SettingError, UnknownNameError
 
 UNITS = {
@@ -27,7 +26,7 @@ UNITS = {
     "purpose": (),
 }
 BLANKET = edfa.Blanket("class", UNITS)
-RULES = Constraints(
+RULES = Rules(
     locked=("purpose",), max_changes=1, min_probability=0.72, never_ask=("savings_status",)
 )
 
@@ -44,14 +43,14 @@ def ruled(searcher="nearest", policy=None, rules=RULES):
         "threshold": "balanced",
         "alpha": 0.4,
     }
-    return Advisor(**settings, searcher=searcher, policy=policy, constraints=rules).fit(german())
+    return Advisor(**settings, searcher=searcher, policy=policy, rules=rules).fit(german())
 
 
 @cache
 def german():
     """German credit without any rule in its card."""
     table = edfa.load("german")
-    return Table.from_frame(table.frame, replace(table.schema, rules=Constraints()))
+    return Table.from_frame(table.frame, replace(table.schema, rules=Rules()))
 
 
 @cache
@@ -72,7 +71,7 @@ def _keeps(plan, rules=RULES):
 def test_rules_hold_in_calibration_interviews_and_files_alike(searcher):
     advisor, table = ruled(searcher), german()
     fitted, never = advisor.fitted, table.schema.index("savings_status")
-    assert fitted.constraints == RULES
+    assert fitted.operator_rules == RULES
     rollout = roll_out(fitted, table.test.X)
     assert (rollout.trajectory.when[:, never] < 0).all()
     assert len(rollout.plans) > 20
@@ -106,7 +105,7 @@ def test_plans_are_certified_and_measured_under_the_rules():
     assert ruled().evaluation_.coverage < free().evaluation_.coverage
     table, advisor = german(), ruled("survival")
     assert advisor.certificate.certified
-    assert advisor.certificate.rules == describe_rules(RULES)
+    assert advisor.certificate.rules == RULES.describe()
     assert "under the operator's rules: locked: purpose" in advisor.certificate.sentence
     assert "Regeln des Betreibers" in advisor.certificate.words("de")
     assert free().certificate.rules == ()
@@ -134,7 +133,7 @@ def test_no_policy_asks_what_is_never_asked(policy):
         "blanket": BLANKET,
         "searcher": "nearest",
     }
-    advisor = Advisor(**parts, policy=policy, budget=12, constraints=RULES).fit(table)
+    advisor = Advisor(**parts, policy=policy, budget=12, rules=RULES).fit(table)
     person = words(table)[0]
     asked = [
         held.question.feature for held in walk(begin(advisor, person), person) if held.question
@@ -168,9 +167,7 @@ def test_nobody_is_told_that_it_would_help_to_know_what_is_never_asked(never):
         "blanket": BLANKET,
         "searcher": "nearest",
     }
-    strict = Advisor(**parts, threshold=0.99, constraints=Constraints(never_ask=never)).fit(
-        german()
-    )
+    strict = Advisor(**parts, threshold=0.99, rules=Rules(never_ask=never)).fit(german())
     none = strict.interview({"purpose": "radio/tv"}).no_plan
     assert none.reason == "more_information_needed"
     assert "duration" in none.unlock
@@ -179,20 +176,18 @@ def test_nobody_is_told_that_it_would_help_to_know_what_is_never_asked(never):
 
 def test_the_order_of_questions_is_learnt_under_the_rules():
     fitted = ruled("survival").fitted
-    assert fitted.policy.constraints == RULES
+    assert fitted.policy.rules == RULES
     assert sorted(fitted.policy.order_) == ["checking_status", "duration"]
     assert "savings_status" in free("survival").fitted.policy.order_
-    policy = edfa.SurvivalPolicy(
-        BLANKET, edfa.SurvivalSearch(), Constraints(max_changes=2), n_people=32
-    )
+    policy = edfa.SurvivalPolicy(BLANKET, edfa.SurvivalSearch(), Rules(max_changes=2), n_people=32)
     own = ruled("survival", policy).fitted.policy
-    assert own.constraints == RULES.tighten(Constraints(max_changes=2))
-    assert policy.constraints == Constraints(max_changes=2)
+    assert own.rules == RULES.tighten(Rules(max_changes=2))
+    assert policy.rules == Rules(max_changes=2)
 
 
 def test_the_cards_rules_hold_without_being_given(monkeypatch):
     plain = german()
-    schema = replace(plain.schema, rules=Constraints(never_ask=("duration",)))
+    schema = replace(plain.schema, rules=Rules(never_ask=("duration",)))
     table = Table.from_frame(plain.frame, schema)
     made = Advisor(
         predictor=edfa.SubsetXGB(n_estimators=10), blanket=BLANKET, searcher="nearest"
@@ -206,7 +201,7 @@ def test_the_cards_rules_hold_without_being_given(monkeypatch):
         table.test, edfa.acquisition.RandomBlanket(BLANKET), made.fitted.model, "inf", explain=False
     )
     assert (run.when[:, schema.index("duration")] < 0).all()
-    paper = replace(made, constraints=Constraints(reading="paper")).fit(table)
+    paper = replace(made, rules=Rules(reading="paper")).fit(table)
     asked = [held.question.feature for held in walk(begin(paper, person), person) if held.question]
     assert "duration" in asked
     assert paper.certificate.rules == ("reading = paper",)
@@ -223,9 +218,7 @@ def test_the_papers_reading_is_a_setting_of_the_advisor():
     }
     changed = {}
     for reading in ("card", "paper"):
-        made = Advisor(
-            **settings, searcher="nearest", constraints=Constraints(reading=reading)
-        ).fit(table)
+        made = Advisor(**settings, searcher="nearest", rules=Rules(reading=reading)).fit(table)
         plans = roll_out(made.fitted, table.test.X).plans
         told = [json.loads(text) for text in advise(made.fitted, table.test.frame)["plans"]]
         changed[reading] = {
@@ -240,34 +233,34 @@ def test_rules_are_saved_and_are_part_of_the_fingerprint(tmp_path):
     advisor = ruled()
     advisor.save(tmp_path / "advisor")
     loaded = Advisor.load(tmp_path / "advisor")
-    assert loaded.constraints == loaded.fitted.constraints == RULES
+    assert loaded.rules == loaded.fitted.operator_rules == RULES
     assert loaded.fingerprint == advisor.fingerprint != free().fingerprint
     assert loaded.certificate == advisor.certificate
     for person in words(german())[:10]:
         receipts = [begin(each, person).receipt(time="then") for each in (loaded, advisor)]
         assert receipts[0] == receipts[1]
-    (tmp_path / "advisor" / "constraints.json").write_text(Constraints().to_json())
-    with pytest.raises(edfa.errors.UnreadableError, match=r"constraints\.json has been changed"):
+    (tmp_path / "advisor" / "rules.json").write_text(Rules().to_json())
+    with pytest.raises(edfa.errors.UnreadableError, match=r"rules\.json has been changed"):
         Advisor.load(tmp_path / "advisor")
 
 
 @pytest.mark.parametrize(
     ("rules", "error", "message"),
     [
-        (Constraints(locked=("purposes",)), UnknownNameError, "did you mean 'purpose'"),
-        (Constraints(never_ask=("durations",)), UnknownNameError, "did you mean 'duration'"),
-        (Constraints(only=("age",)), SchemaError, "age: the card says"),
+        (Rules(locked=("purposes",)), UnknownNameError, "did you mean 'purpose'"),
+        (Rules(never_ask=("durations",)), UnknownNameError, "did you mean 'duration'"),
+        (Rules(only=("age",)), SchemaError, "age: the card says"),
         (
-            Constraints(levels={"housing": ("castle",)}),
+            Rules(levels={"housing": ("castle",)}),
             SettingError,
             "levels.housing: no level 'castle'",
         ),
         (
-            Constraints(forbidden=(("housing", "*", "castle"),)),
+            Rules(forbidden=(("housing", "*", "castle"),)),
             SettingError,
             "forbidden.housing: no level 'castle'",
         ),
-        (Constraints(ranges={"housing": (1, 2)}), SchemaError, "ranges.housing"),
+        (Rules(ranges={"housing": (1, 2)}), SchemaError, "ranges.housing"),
     ],
     ids=str,
 )
@@ -276,31 +269,37 @@ def test_rules_that_do_not_fit_are_refused_before_any_work(rules, error, message
         "edfa.advice.advisor.discover", lambda *a, **k: pytest.fail("work was spent")
     )
     with pytest.raises(error, match=message):
-        Advisor(constraints=rules).fit(german())
+        Advisor(rules=rules).fit(german())
     with pytest.raises(error, match=message):
-        free().interview({}, constraints=rules)
-    with pytest.raises(SettingError, match="constraints"):
-        Advisor(constraints={"max_changes": 1})
+        free().interview({}, overlay=_overlay(rules))
+    with pytest.raises(SettingError, match="rules"):
+        Advisor(rules={"max_changes": 1})
 
 
+def _overlay(rules):
+    """The same limits, set by a person."""
+    return Overlay(**{f.name: getattr(rules, f.name) for f in fields(Rules) if f.name in OWN})
+
+
+OWN = {f.name for f in fields(Overlay)}
 LIMITS = [
-    Constraints(locked=("duration",)),
-    Constraints(max_changes=1),
-    Constraints(only=("duration",)),
-    Constraints(min_probability=0.85),
-    Constraints(never_ask=("checking_status",)),
-    Constraints(locked=("credit_amount",), max_changes=1, never_ask=("duration",)),
-    Constraints(),
+    Overlay(locked=("duration",)),
+    Overlay(max_changes=1),
+    Overlay(only=("duration",)),
+    Overlay(min_probability=0.85),
+    Overlay(never_ask=("checking_status",)),
+    Overlay(locked=("credit_amount",), max_changes=1, never_ask=("duration",)),
+    Overlay(),
 ]
 
 
-@pytest.mark.parametrize("own", LIMITS, ids=lambda c: "; ".join(describe_rules(c)) or "nothing")
+@pytest.mark.parametrize("own", LIMITS, ids=lambda c: "; ".join(c.describe()) or "nothing")
 def test_a_persons_own_limits_hold_for_the_whole_interview(own):
     advisor, table = ruled("survival"), german()
     seen = set()
     for person in words(table)[:25]:
         plain = [(h.standing, h.plans(), h.question) for h in walk(begin(advisor, person), person)]
-        held = begin(advisor, person, constraints=own)
+        held = begin(advisor, person, overlay=own)
         for step, state in enumerate(walk(held, person)):
             assert state.question is None or state.question.feature not in own.never_ask
             for plan in state.plans():
@@ -311,8 +310,8 @@ def test_a_persons_own_limits_hold_for_the_whole_interview(own):
                 }
             assert bool(state.plans()) == (state.no_plan is None)
             if own in (
-                Constraints(),
-                Constraints(max_changes=1),
+                Overlay(),
+                Overlay(max_changes=1),
             ):  # the operator's rules say that already
                 assert (state.standing, state.plans(), state.question) == plain[step]
             else:
@@ -322,25 +321,25 @@ def test_a_persons_own_limits_hold_for_the_whole_interview(own):
             receipt = state.receipt(time="then")
             assert advisor.verify(receipt).holds
             again = Interview.from_json(state.to_json(), advisor)
-            assert again.constraints == own
+            assert again.overlay == own
             assert again.receipt(time="then") == receipt
             assert state.what_if({}).plans() == state.plans()
     if own.never_ask:
         assert "declined" in seen
-    assert ("constraints" in seen) == (
-        replace(own, never_ask=()) not in (Constraints(), Constraints(max_changes=1))
+    assert ("limits" in seen) == (
+        replace(own, never_ask=()) not in (Overlay(), Overlay(max_changes=1))
     )
 
 
 def test_a_receipt_of_other_limits_does_not_hold():
-    advisor, own = free(), Constraints(locked=FEATURES)
+    advisor, own = free(), Overlay(locked=FEATURES)
     held = next(
         interview
         for person in words(german())
         if (interview := advisor.interview(person)).plans()
-        and not advisor.interview(person, constraints=own).plans()
+        and not advisor.interview(person, overlay=own).plans()
     )
-    limited = advisor.interview(dict(held.log.facts), constraints=own)
+    limited = advisor.interview(dict(held.log.facts), overlay=own)
     receipt = limited.receipt()
     assert receipt.plans == ()
     assert receipt.no_plan["reason"] != "already_there"
@@ -353,25 +352,27 @@ def test_a_receipt_of_other_limits_does_not_hold():
 
 
 def test_limits_only_tighten():
-    advisor = ruled.__wrapped__(rules=Constraints(directions={"duration": "down"}, max_changes=2))
-    for own in (Constraints(reading="paper"), Constraints(directions={"duration": "up"})):
-        with pytest.raises(SettingError, match=r"loosen|the rules say"):
-            advisor.interview({}, constraints=own)
-        with pytest.raises(SettingError, match=r"loosen|the rules say"):
-            advisor.interview({}).plans(constraints=own)
+    advisor = ruled.__wrapped__(rules=Rules(directions={"duration": "down"}, max_changes=2))
+    for own in (Rules(reading="paper"), Overlay(directions={"duration": "up"})):
+        with pytest.raises(SettingError, match=r"Overlay\(|the rules say"):
+            advisor.interview({}, overlay=own)
+        with pytest.raises(SettingError, match=r"Overlay\(|the rules say"):
+            advisor.interview({}).plans(overlay=own)
+    with pytest.raises(SettingError, match="operator's to say"):
+        Overlay.parse({"reading": "paper"})
+    with pytest.raises(SettingError, match="prices"):
+        advisor.interview({}).plans(overlay=Overlay(prices={"duration": 3.0}))
     for person in words(german())[:30]:
-        held = advisor.interview(person, constraints=Constraints(max_changes=3))
-        assert all(
-            len(plan.changes) <= 2 for plan in held.plans(constraints=Constraints(max_changes=4))
-        )
+        held = advisor.interview(person, overlay=Overlay(max_changes=3))
+        assert all(len(plan.changes) <= 2 for plan in held.plans(overlay=Overlay(max_changes=4)))
 
 
 def test_there_is_always_a_word_on_why_there_is_no_plan():
-    advisor, none = free(), Constraints(locked=FEATURES)
+    advisor, none = free(), Overlay(locked=FEATURES)
     refused = 0
     for person in words(german())[:40]:
         held = advisor.interview(person)
-        assert held.plans(constraints=none) == ()
+        assert held.plans(overlay=none) == ()
         assert held.why_no_plan(none) is not None
         assert (held.why_no_plan() is None) == bool(held.plans())
         refused += held.why_no_plan(none).reason != "already_there"
@@ -379,7 +380,7 @@ def test_there_is_always_a_word_on_why_there_is_no_plan():
 
 
 own_limits = st.builds(
-    Constraints,
+    Overlay,
     locked=st.lists(st.sampled_from(FEATURES), max_size=2, unique=True).map(tuple),
     max_changes=st.sampled_from([None, 1, 2]),
     min_probability=st.sampled_from([0.0, 0.8]),
@@ -396,13 +397,13 @@ def test_a_file_with_rules_says_what_interviews_with_rules_say(limits, seed):
     rows = part_way(advisor, everybody, seed)
     frame = table.encoder.decode(everybody).astype(object).where(~np.isnan(rows), None)
     whose = [limits[i % len(limits)] for i in range(len(frame))]
-    told = advise(advisor.fitted, frame, rules=pd.Series([own.to_json() for own in whose]))
+    told = advise(advisor.fitted, frame, overlays=pd.Series([own.to_json() for own in whose]))
     assert told["error"].isna().all()
     for row, person, own in zip(
         told.to_dict("records"), frame.to_dict("records"), whose, strict=True
     ):
         held = advisor.interview(
-            {k: v for k, v in person.items() if v is not None and v == v}, constraints=own
+            {k: v for k, v in person.items() if v is not None and v == v}, overlay=own
         )
         assert row["status"] in (held.standing.status, "off_path")
         assert row["status"] == held.standing.status or {"start", "order"} & {
@@ -413,7 +414,7 @@ def test_a_file_with_rules_says_what_interviews_with_rules_say(limits, seed):
         )
         assert row["probability"] == held.decision.probability
         assert [
-            {c["feature"]: c["to"] for c in plan["changes"]} for plan in json.loads(row["plans"])
+            {c["feature"]: c["after"] for c in plan["changes"]} for plan in json.loads(row["plans"])
         ] == [{c.feature: c.after for c in plan.changes} for plan in held.plans()]
         if row["status"] == "no_plan":
             assert row["reason"] == held.no_plan.reason
@@ -434,7 +435,7 @@ def test_people_with_equal_rules_are_handled_together(monkeypatch):
         float("nan"),
     ]
     whose = pd.Series([cells[i % len(cells)] for i in range(200)], dtype=object)
-    told = advise(free().fitted, table.test.frame, rules=whose)
+    told = advise(free().fitted, table.test.frame, overlays=whose)
     assert told["error"].isna().all()
     assert sorted(len(a[1]) for a in calls) == [99, 101]
     assert (told["status"][whose.map(bool) & whose.notna()] != "act").all()
@@ -443,17 +444,17 @@ def test_people_with_equal_rules_are_handled_together(monkeypatch):
 def test_rules_that_cannot_be_understood_are_their_rows_error_alone():
     table = german()
     cells = {
-        1: ("{", "rules: not JSON"),
+        1: ("{", "overlay: not JSON"),
         2: ('["purpose"]', "an object of keys and values"),
-        3: ('{"lockd": ["purpose"]}', "rules: lockd: no such key; did you mean 'locked'?"),
+        3: ('{"lockd": ["purpose"]}', "overlay: lockd: no such key; did you mean 'locked'?"),
         4: ('{"locked": ["purposes"]}', "did you mean 'purpose'"),
-        5: ('{"reading": "paper"}', "loosen"),
+        5: ('{"reading": "paper"}', "operator's to say"),
         6: ('{"max_changes": 0}', "max_changes: at least 1"),
         7: ('{"levels": {"housing": ["castle"]}}', "levels.housing: no level 'castle'"),
         8: ("7", "an object of keys and values"),
     }
     whose = pd.Series([cells.get(i, ("",))[0] for i in range(12)])
-    told = advise(ruled().fitted, table.test.frame.head(12), rules=whose)
+    told = advise(ruled().fitted, table.test.frame.head(12), overlays=whose)
     assert set(np.flatnonzero(told["error"].notna())) == set(cells)
     for row, (_, message) in cells.items():
         assert message in told["error"][row]

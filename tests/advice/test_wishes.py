@@ -16,7 +16,7 @@ import pytest
 from advisors import begin, part_way, promising, surviving, walk, words
 
 import edfa
-from edfa import Constraints
+from edfa import Overlay
 from edfa.acquisition.loop import run_policy
 from edfa.advice import promise as module
 from edfa.advice.assessment import Assessment
@@ -36,10 +36,10 @@ COMPLETE = ("checking_status", "duration")
 WISHES = {
     "everything is known": State(known=COMPLETE),
     "one declined": State(known=("duration",), declined=("checking_status",)),
-    "locked": State(known=COMPLETE, constraints=Constraints(locked=("purpose",))),
+    "locked": State(known=COMPLETE, overlay=Overlay(locked=("purpose",))),
     "start missing": State(known=COMPLETE, missing=("age",)),
-    "prices": State(known=("checking_status",), costs={"duration": 5.0}),
-    "limits": State(known=COMPLETE, constraints=Constraints(locked=("duration",), max_changes=1)),
+    "prices": State(known=("checking_status",), overlay=Overlay(prices={"duration": 5.0})),
+    "limits": State(known=COMPLETE, overlay=Overlay(locked=("duration",), max_changes=1)),
 }
 
 
@@ -78,7 +78,7 @@ def _by_hand(advisor, wishes, X):  # noqa: N803
         plans = edfa.find_recourse(
             edfa.People(states[[i]], advisor.background),
             advisor.searcher,
-            constraints=advisor.constraints.for_person(wishes.constraints),
+            rules=advisor.operator_rules.tighten(wishes.overlay),
             desired_class=advisor.favourable,
         )
         loss = signal = np.nan
@@ -200,26 +200,31 @@ def test_what_is_hidden_changes_no_plan_and_no_signal(name):
 
 
 def test_wishes_of_people_are_read_off_their_assessment():
-    own = Constraints(max_changes=2, never_ask=("duration",))
+    own = Overlay(max_changes=2, never_ask=("duration",), locked=("purpose",))
     facts = np.where(fitted().relevant, TABLE.test.X[:3], np.float32(np.nan))
     facts[:, TABLE.schema.index("duration")] = np.nan
     facts[1, TABLE.schema.index("age")] = np.nan
     costs = np.broadcast_to(fitted().card_costs, facts.shape).copy()
     costs[2, TABLE.schema.index("job")] = 9
-    assessment = Assessment.of(fitted(), facts, costs=costs, locked=("purpose",), constraints=own)
+    assessment = Assessment.of(fitted(), facts, overlay=own)
+    assessment = replace(assessment, people=replace(assessment.people, costs=costs))
     distinct, which = find_states(assessment, np.arange(3))
-    limits = Constraints(locked=("purpose",), max_changes=2)
-    common = {"known": ("checking_status",), "declined": ("duration",), "constraints": limits}
-    assert distinct[which[0]] == State(**common)
-    assert distinct[which[1]] == State(**common, missing=("age",))
-    assert distinct[which[2]] == State(**common, costs={"job": 9.0})
-    empty, _ = find_states(Assessment.of(fitted(), facts, constraints=Constraints()), np.array([0]))
+    limits = Overlay(locked=("purpose",), max_changes=2)
+    common = {"known": ("checking_status",), "declined": ("duration",)}
+    assert distinct[which[0]] == State(**common, overlay=limits)
+    assert distinct[which[1]] == State(**common, overlay=limits, missing=("age",))
+    assert distinct[which[2]] == State(**common, overlay=replace(limits, prices={"job": 9.0}))
+    empty, _ = find_states(Assessment.of(fitted(), facts, overlay=Overlay()), np.array([0]))
     assert empty == [State(known=("checking_status",))]
 
 
 def test_wishes_in_another_order_are_the_same():
-    one = State(known=("duration", "checking_status"), costs={"job": 1.0, "housing": 2.0})
-    other = State(known=("checking_status", "duration"), costs={"housing": 2.0, "job": 1.0})
+    one = State(
+        known=("duration", "checking_status"), overlay=Overlay(prices={"job": 1.0, "housing": 2.0})
+    )
+    other = State(
+        known=("checking_status", "duration"), overlay=Overlay(prices={"housing": 2.0, "job": 1.0})
+    )
     assert one.key == other.key
     assert find_certificate(fitted(), one) is find_certificate(fitted(), other)
     different = (
@@ -266,16 +271,24 @@ def test_a_calibration_can_be_made_elsewhere_and_is_found_later():
     module.CERTIFICATES.forget()
     advisor, left = strict(), []
     room = lambda task: left.append(task) or True  # noqa: E731
-    person = next(p for p in words(TABLE) if advisor.interview(p, locks=["purpose"]).plans())
+    person = next(
+        p
+        for p in words(TABLE)
+        if advisor.interview(p, overlay=Overlay(locked=("purpose",))).plans()
+    )
     module.CERTIFICATES.forget()
-    held = edfa.Interview(advisor.fitted, locks=("purpose",), certify_later=room).begin(person)
+    held = edfa.Interview(
+        advisor.fitted, overlay=Overlay(locked=("purpose",)), certify_later=room
+    ).begin(person)
     assert (held.standing.status, held.certificate, held.guarantee) == ("pending", None, None)
-    other = edfa.Interview(advisor.fitted, locks=("purpose",), certify_later=room).begin(person)
+    other = edfa.Interview(
+        advisor.fitted, overlay=Overlay(locked=("purpose",)), certify_later=room
+    ).begin(person)
     assert other.standing.status == "pending"
     assert not held.standing.may_act
     assert len(left) == 1, "one calibration for both"
     left.pop()()
-    at_once = advisor.interview(person, locks=["purpose"])
+    at_once = advisor.interview(person, overlay=Overlay(locked=("purpose",)))
     assert held.standing == other.standing == at_once.standing
     assert held.certificate == at_once.certificate
     assert not left
@@ -322,8 +335,11 @@ def test_wishes_that_make_no_sense_are_errors():
     for wishes, error, message in (
         (State(known=("duraton",)), UnknownNameError, "did you mean 'duration'"),
         (State(declined=("duraton",)), UnknownNameError, "did you mean 'duration'"),
-        (State(costs={"duraton": 1.0}), UnknownNameError, "did you mean 'duration'"),
-        (State(constraints=Constraints(reading="paper")), SettingError, "loosen"),
+        (
+            State(overlay=Overlay(prices={"duraton": 1.0})),
+            UnknownNameError,
+            "did you mean 'duration'",
+        ),
     ):
         with pytest.raises(error, match=message):
             find_certificate(fitted("trajectory_end"), wishes)
@@ -401,9 +417,9 @@ def _people(advisor, **own):
 
 
 OWN = {
-    "locks": {"locks": ["purpose"]},
-    "costs": {"costs": {"duration": 3}},
-    "constraints": {"constraints": Constraints(max_effort=50)},
+    "locked": {"overlay": Overlay(locked=("purpose",))},
+    "prices": {"overlay": Overlay(prices={"duration": 3})},
+    "limits": {"overlay": Overlay(max_effort=50)},
 }
 
 
@@ -416,7 +432,10 @@ def test_who_has_wishes_may_act_under_a_certificate_of_their_own(deviation):
     assert certificate.certified
     for interview in held:
         standing = interview.standing
-        assert (standing.for_wishes, standing.deviations[-1:]) == (True, (deviation,))
+        assert (standing.for_wishes, standing.deviations[-1:]) == (
+            True,
+            (deviation.replace("locked", "limits"),),
+        )
         low = standing.signal <= certificate.tau
         assert standing.status == ("act" if low else "unsure")
         assert interview.certificate is (certificate if low else None)
@@ -453,7 +472,8 @@ def test_receipts_of_wishes_hold_wherever_they_are_replayed(tmp_path):
         other = replace(receipt, certificate=strict().certificate.sentence)
         assert [d.part for d in loaded.verify(other).differences] == ["certificate"]
     assert all(
-        loaded.verify(held.receipt()).holds for held in _people(advisor, locks=["duration"])[:3]
+        loaded.verify(held.receipt()).holds
+        for held in _people(advisor, overlay=Overlay(locked=("duration",)))[:3]
     )
 
 
@@ -503,10 +523,14 @@ def test_above_the_ceiling_no_certificate_is_needed(monkeypatch):
 def test_without_a_certificate_for_them_people_are_told_that_nothing_is_promised():
     advisor = strict()
     never = replace(advisor.fitted, calibration=advisor.fitted.calibration[:0])
-    person = next(held for held in _people(advisor, locks=["purpose"]) if held.standing.may_act)
+    person = next(
+        held
+        for held in _people(advisor, overlay=Overlay(locked=("purpose",)))
+        if held.standing.may_act
+    )
     for fitted_advisor, own in (
-        (never, {"locks": ("purpose",)}),
-        (advisor.fitted, {"locks": ("duration",)}),
+        (never, {"overlay": Overlay(locked=("purpose",))}),
+        (advisor.fitted, {"overlay": Overlay(locked=("duration",))}),
     ):
         held = edfa.Interview(fitted_advisor, **own).begin(dict(person.log.facts))
         if not held.plans():
@@ -540,13 +564,13 @@ def test_a_file_does_not_depend_on_how_it_is_split():
         alone = advise(
             advisor.fitted,
             frame.iloc[[row]].reset_index(drop=True),
-            rules=pd.Series(limits[row : row + 1]),
+            overlays=pd.Series(limits[row : row + 1]),
         )
         status = alone["status"][0]
         assert whole["status"][row] == status
-        own = Constraints.parse(json.loads(limits[row])) if limits[row] else None
+        own = Overlay.parse(json.loads(limits[row])) if limits[row] else None
         held = advisor.interview(
-            {k: v for k, v in person.items() if v is not None and v == v}, constraints=own
+            {k: v for k, v in person.items() if v is not None and v == v}, overlay=own
         )
         assert status == held.standing.status or status == "off_path", "an interview may tell more"
         if status == "off_path" != held.standing.status:
@@ -589,8 +613,9 @@ def test_a_run_with_wishes_asks_what_an_interview_with_wishes_asks(budget):
     made = replace(surviving().fitted, policy=policy, budget=budget)
     names = np.array(made.schema.names)
     known = made.background.start | (names == "housing")
-    declined, costs = names == "checking_status", made.card_costs.copy()
-    costs[[made.schema.index(name) for name in ("duration", "savings_status")]] = 0.5, 9.0
+    declined = names == "checking_status"
+    overlay = Overlay(prices={"duration": 0.5, "savings_status": 9.0})
+    costs = overlay.prices_in(made.schema)
     rows = TABLE.test.X[:5]
     run = run_policy(
         rows, made.policy, made.background, made.budget, known=known, declined=declined, costs=costs
@@ -600,7 +625,7 @@ def test_a_run_with_wishes_asks_what_an_interview_with_wishes_asks(budget):
         state, asked = np.where(known, row, np.float32(np.nan))[None], []
         while (
             chosen := int(
-                Assessment.of(made, state, declined=declined[None], costs=costs[None]).next[0]
+                Assessment.of(made, state, overlay=overlay, declined=declined[None]).next[0]
             )
         ) >= 0:
             asked.append(names[chosen])

@@ -339,7 +339,7 @@ def test_an_input_that_changes_while_it_is_read_is_refused(what, rows, tmp_path)
     with pytest.raises(UnreadableError, match=r"was changed while it was read|there is no file"):
         advise_file(
             *(advisor(0).fitted, source, out),
-            **{"chunk": 5, "n_jobs": 1, "person_rules": rules},
+            **{"chunk": 5, "n_jobs": 1, "overlay_file": rules},
             progress=lambda _people, done: changes[what]() if done == 2 else None,
         )
     assert not out.exists()
@@ -530,10 +530,10 @@ def test_a_report_replaces_nothing_but_a_report(tmp_path):
 @settings(max_examples=60, deadline=None)
 def test_hostile_cells_of_rules_are_their_rows_errors(texts):
     frame = people().head(len(texts))
-    advice = advise(advisor(0).fitted, frame, rules=pd.Series(texts, dtype=object))
+    advice = advise(advisor(0).fitted, frame, overlays=pd.Series(texts, dtype=object))
     assert advice["row"].tolist() == list(range(len(texts)))
     errors = advice["error"].dropna()
-    assert errors.str.startswith("rules: ").all()
+    assert errors.str.startswith("overlay: ").all()
     assert not errors.str.contains("\n").any()
 
 
@@ -547,7 +547,7 @@ def test_broken_cells_of_rules_do_not_stop_the_others(text, suffix, tmp_path):
     else:
         some.to_parquet(rows)
     counts = advise_file(
-        advisor(0).fitted, rows, tmp_path / "out.jsonl", rules_column="own", n_jobs=1
+        advisor(0).fitted, rows, tmp_path / "out.jsonl", overlay_column="own", n_jobs=1
     )
     assert (counts["people"], counts["errors"]) == (3, 1)
 
@@ -561,7 +561,7 @@ def test_cells_of_rules_that_are_no_text_are_their_rows_errors(cell, tmp_path):
         "\n".join(json.dumps(row | {"own": cell}) for row in people().head(3).to_dict("records"))
     )
     counts = advise_file(
-        advisor(0).fitted, rows, tmp_path / "out.jsonl", rules_column="own", n_jobs=1
+        advisor(0).fitted, rows, tmp_path / "out.jsonl", overlay_column="own", n_jobs=1
     )
     assert counts["errors"] == 3
     pd.DataFrame({"own": [cell] * 3}).to_parquet(tmp_path / "rows.parquet")
@@ -569,7 +569,7 @@ def test_cells_of_rules_that_are_no_text_are_their_rows_errors(cell, tmp_path):
         [people().head(3).reset_index(drop=True), pd.read_parquet(tmp_path / "rows.parquet")],
         axis=1,
     )
-    assert advise(advisor(0).fitted, both, rules=both["own"])["error"].notna().all()
+    assert advise(advisor(0).fitted, both, overlays=both["own"])["error"].notna().all()
 
 
 @given(rule_files())
@@ -580,7 +580,7 @@ def test_hostile_files_of_rules_are_one_typed_error_or_their_rows(text):
         (folder / "r.jsonl").write_text(text, encoding="utf-8", newline="")
         counts, error = None, None
         try:
-            options = {"person_rules": folder / "r.jsonl", "n_jobs": 1}
+            options = {"overlay_file": folder / "r.jsonl", "n_jobs": 1}
             counts = advise_file(
                 advisor(0).fitted, folder / "rows.csv", folder / "out.csv", **options
             )
@@ -600,7 +600,7 @@ def test_hostile_files_of_rules_are_one_typed_error_or_their_rows(text):
         ("r.jsonl", '{"row": NaN}', "NaN is no number"),
         ("r.jsonl", '{"row": 1.0}', "row is a whole number from 0"),
         ("r.jsonl", '{"row":' + "[" * 100_000, "nested too deeply"),
-        ("r.jsonl", '{"row": 1}\n{"row": 1}', "row 1 has rules already"),
+        ("r.jsonl", '{"row": 1}\n{"row": 1}', "row 1 has an overlay already"),
         ("r.csv", "row,max_changes\n1,1,\n", "line 2 has 3 cells, and the first line 2"),
         ("r.csv", "row,row\n1,2\n", "the column 'row' is there twice"),
         ("r.csv", "row,max_changes\n1\n", "line 2 has 1 cells"),
@@ -614,7 +614,7 @@ def test_hostile_files_of_rules_are_refused(name, text, message, rows, tmp_path)
     (tmp_path / name).write_text(text)
     with pytest.raises(DataError) as raised:
         advise_file(
-            advisor(0).fitted, rows, tmp_path / "out.csv", person_rules=tmp_path / name, n_jobs=1
+            advisor(0).fitted, rows, tmp_path / "out.csv", overlay_file=tmp_path / name, n_jobs=1
         )
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
@@ -626,5 +626,5 @@ def test_a_separator_of_lines_within_words_is_no_end_of_a_line(rows, tmp_path):
         '{"row": 1, "locked": ["sav\u2028ings"]}\r\n{"row": 2, "max_changes": 1}\r\n'
     )
     out = tmp_path / "out.jsonl"
-    counts = advise_file(advisor(0).fitted, rows, out, person_rules=tmp_path / "r.jsonl", n_jobs=1)
+    counts = advise_file(advisor(0).fitted, rows, out, overlay_file=tmp_path / "r.jsonl", n_jobs=1)
     assert counts["errors"] == 1

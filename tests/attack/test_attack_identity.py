@@ -80,7 +80,7 @@ DECIDE = {  # what decides an answer, where it is written, and how it is changed
     "a setting of the searcher": (MANIFEST, lambda m: m["searcher"]["settings"].update(seed=9)),
     "a setting of the policy": (MANIFEST, lambda m: m["policy"]["settings"].update(n_draws=2)),
     "a version": (MANIFEST, lambda m: m["made_with"].update(numpy="1.0")),
-    "the rules": ("constraints.json", lambda c: c.update(locked=["savings"])),
+    "the rules": ("rules.json", lambda c: c.update(locked=["savings"])),
     "a price": ("schema.json", lambda c: c["features"][1].update(cost=7.5)),
     "the order of questions": ("policy/order.json", lambda c: c.reverse()),
     "a level of the encoder": ("encoder.json", lambda c: c[1].update(levels=c[1]["levels"][::-1])),
@@ -305,7 +305,7 @@ def test_whole_numbers_in_rules_and_cards_are_no_other_advisor(tmp_path):
     settings = {
         "searcher": "nearest",
         "committee": 0,
-        "constraints": edfa.Constraints(max_months=12, max_effort=9),
+        "rules": edfa.Rules(max_months=12, max_effort=9),
     }
     advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=5), **settings).fit(whole)
     advisor.save(tmp_path / "advisor")

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from edfa import Constraints, Interview
+from edfa import Interview, Overlay
 from edfa.cli import app
 from edfa.errors import (
     DataError,
@@ -173,9 +173,9 @@ def test_a_kept_interview_that_was_edited_is_refused_or_makes_sense(text):
 @settings(max_examples=80, deadline=None)
 @given(overlays())
 def test_hostile_rules_of_a_kept_interview_are_refused_or_hold(rules):
-    text = json.dumps(json.loads(someone().to_json()) | {"constraints": rules})
+    text = json.dumps(json.loads(someone().to_json()) | {"overlay": rules})
     held, refused = attempt(lambda: Interview.from_json(text, small()), UnreadableError)
-    assert refused or isinstance(held.constraints, Constraints)
+    assert refused or isinstance(held.overlay, Overlay)
 
 
 KEPT = json.loads(someone().to_json())
@@ -197,9 +197,9 @@ NONSENSE = [
     {"locks": ["hom"]},
     {"language": "fr"},
     {"language": ["en"]},
-    {"constraints": []},
-    {"constraints": {}},
-    {"constraints": {"version": 1, "locked": ["hom"]}},
+    {"overlay": []},
+    {"overlay": {}},
+    {"overlay": {"version": 1, "locked": ["hom"]}},
     {"version": True},
     {"advisor": 3},
     {"extra": 1},

@@ -52,7 +52,7 @@ def spellings(facts):
 def talk(facts, advisor=None):
     """A whole interview, with mistakes, plans, what-ifs and a receipt."""
     held = (advisor or small()).interview(
-        {n: facts[n] for n in ("age", "sum")}, costs={"home": 1.5}
+        {n: facts[n] for n in ("age", "sum")}, overlay=edfa.Overlay(prices={"home": 1.5})
     )
     if "shoe" in facts:
         held.answer(shoe=facts["shoe"])

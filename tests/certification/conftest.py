@@ -6,7 +6,7 @@ from functools import cached_property
 import pytest
 
 import edfa
-from edfa import EDFA, Blanket, Constraints, Nearest, SubsetXGB, acquire, find_recourse
+from edfa import EDFA, Blanket, Nearest, Rules, SubsetXGB, acquire, find_recourse
 from edfa.certification import RecourseCertifier
 
 
@@ -31,7 +31,7 @@ class German:
             "credit_history": ("savings_status",),
         },
     )
-    constraints = Constraints(reading="paper")
+    rules = Rules(reading="paper")
 
     @cached_property
     def table(self):
@@ -54,11 +54,11 @@ class German:
             **{"budget": 0.9, "seed": seed} | rules,
         )
 
-    def find_plans(self, trajectory, searcher=None, constraints=None, **settings):
+    def find_plans(self, trajectory, searcher=None, rules=None, **settings):
         return find_recourse(
             trajectory,
             searcher or self.searcher,
-            constraints=constraints or self.constraints,
+            rules=rules or self.rules,
             **settings,
         )
 

@@ -7,7 +7,7 @@ import pytest
 from worlds import as_lists, three_people, without_plans
 
 import edfa
-from edfa import EDFA, Constraints, MaskedMLP, Nearest, SubsetXGB
+from edfa import EDFA, MaskedMLP, Nearest, Rules, SubsetXGB
 from edfa.acquisition import Greedy, RandomBlanket
 from edfa.certification import (
     Records,
@@ -301,9 +301,7 @@ OTHER_SEARCHES = {
     "searcher: other training people": lambda german: {
         "searcher": Nearest(german.first_rows(german.table.train, 500))
     },
-    "searcher: other constraints": lambda german: {
-        "constraints": Constraints(reading="paper", max_changes=1)
-    },
+    "searcher: other rules": lambda german: {"rules": Rules(reading="paper", max_changes=1)},
     "searcher: another aim": lambda german: {"desired_class": 1},
 }
 

@@ -12,7 +12,7 @@ import pytest
 from advisors import german, surviving, words
 
 import edfa
-from edfa import Advisor, Constraints
+from edfa import Advisor, Overlay, Rules
 from edfa.cli import app
 
 ANSWERS = {
@@ -292,9 +292,7 @@ def test_advise_takes_rules_of_each_person(folder, tmp_path, run):
         )
     assert found[0] == found[1]
     for i, (row, person) in enumerate(zip(found[0], people, strict=True)):
-        interview = german().interview(
-            person, constraints=Constraints.parse(own) if i % 2 else None
-        )
+        interview = german().interview(person, overlay=Overlay.parse(own) if i % 2 else None)
         assert row["status"] == interview.standing.status
         assert len(row["plans"]) == len(interview.plans())
     assert not any(row["plans"] for row in found[0][1::2])
@@ -341,8 +339,8 @@ def test_an_operators_rules_come_from_a_file(tmp_path, run):
     arguments = ("fit", "german", "--searcher", "nearest", "--threshold", "balanced", "--quiet")
     done = run(*arguments, "--rules", tmp_path / "rules.toml", "--out", tmp_path / "advisor")
     assert done.returncode == 0, done.stderr
-    rules = Constraints(locked=("duration",), never_ask=("checking_status",))
-    assert Advisor.load(tmp_path / "advisor").fitted.constraints == rules
+    rules = Rules(locked=("duration",), never_ask=("checking_status",))
+    assert Advisor.load(tmp_path / "advisor").fitted.operator_rules == rules
     told = {name: value for name, value in ANSWERS.items() if name != "checking_status"}
     (tmp_path / "answers.json").write_text(json.dumps(told))
     (tmp_path / "mine.toml").write_text("max_changes = 1\n")
@@ -376,7 +374,7 @@ def test_an_operators_rules_come_from_a_file(tmp_path, run):
             'levels = { housing = ["castle"] }',
             "r.toml: levels.housing: no level 'castle'",
         ),
-        ("r.json", '{"max_changes": 1', "r.json: this text is not constraints"),
+        ("r.json", '{"max_changes": 1', "r.json: rules: this is not what to_json writes"),
     ],
 )
 def test_rules_that_are_wrong_name_their_file(name, text, message, tmp_path, run, monkeypatch):

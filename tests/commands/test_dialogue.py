@@ -165,7 +165,7 @@ def test_what_is_known_already_is_not_asked_for():
 
 
 def test_what_must_never_be_asked_is_not():
-    rules = edfa.Constraints(never_ask=("age",))
-    dialogue, lines = hold(surviving().interview({}, constraints=rules), "1", "2400", ":stop")
+    overlay = edfa.Overlay(never_ask=("age",))
+    dialogue, lines = hold(surviving().interview({}, overlay=overlay), "1", "2400", ":stop")
     assert "How old are you?" not in lines
     assert dialogue.interview.question is not None

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 import edfa
-from edfa import Constraints
+from edfa import Rules
 from edfa.data.catalog import NAMES, load_schema
-from edfa.data.constraints import ANY
 from edfa.data.feature import months_of
 from edfa.data.formula import Formula
+from edfa.data.rules import ANY
 
 PAY = ["pay_2", "pay_3", "pay_4", "pay_5", "pay_6"]
 OLD = [f"{kind}_amt{i}" for kind in ("bill", "pay") for i in range(2, 7)]
@@ -210,7 +210,7 @@ def test_levels_in_card_and_rules_are_those_of_the_data(name, load_real):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_paper_s_reading_still_lets_everything_change_but_what_is_sensitive(name):
-    schema, paper = load_schema(name), Constraints(reading="paper")
+    schema, paper = load_schema(name), Rules(reading="paper")
     paper.check(schema)
     assert [f.name for f in schema if not paper.may_change(f)] == [
         f.name for f in schema if f.sensitive

@@ -102,10 +102,8 @@ def someone() -> edfa.Interview:
     """Somebody who is refused and has plans, whose words are not all ASCII, with wishes of every
     kind.
     """
-    limits = edfa.Constraints(max_changes=2, locked=("shoe",))
-    held = small().interview(
-        {"age": 40, "sum": 14.25}, costs={"debt": 2.5}, locks=["home"], constraints=limits
-    )
+    limits = edfa.Overlay(prices={"debt": 2.5}, max_changes=2, locked=("home", "shoe"))
+    held = small().interview({"age": 40, "sum": 14.25}, overlay=limits)
     return held.answer(home="fré").answer(income=24.125).decline("shoe").answer(debt=12.0)
 
 

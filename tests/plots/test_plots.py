@@ -23,7 +23,7 @@ from edfa.errors import DataError, MissingExtraError, SettingError
 from edfa.plots.axis import drawing, share_interval
 from edfa.plots.reliability import bin_survival
 from edfa.predictors.base import Predictor
-from edfa.recourse.plan import Change, Plan
+from edfa.recourse.plans import Change, Plan
 from edfa.text import phrases
 
 MINUS = "\N{MINUS SIGN}"
@@ -248,7 +248,7 @@ def plan(number, changes, after, survival, months, effort, person=0):
     extra = {"inlier": None, "inlier_base": None, "invalidation": None, "unknown": ()}
     error = None if survival is None else 0.1
     return Plan(
-        f"p{number}", person, 0, 0, number, tuple(changes), "good", 0.4, after,
+        f"p{number}", tuple(changes), "good", 0.4, after, person=person, number=number,
         survival=survival, survival_error=error, months=months, **numbers, **extra,
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ import edfa
 from edfa.data.formula import Formula
 from edfa.errors import SchemaError, SettingError
 from edfa.people import Background, People
-from edfa.recourse import Constraints, Nearest, SurvivalSearch, find_recourse
+from edfa.recourse import Nearest, Rules, SurvivalSearch, find_recourse
 from edfa.recourse.consequences import Consequences
 
 LEVELS = ("school", "college", "degree")
@@ -47,7 +47,7 @@ def table():
         edfa.Feature("tenure", "continuous", change="up", per_year=1),
         edfa.Feature("schooling", "ordinal", change="up", levels=LEVELS, takes="24 months"),
     )
-    rules = Constraints(linked={"instalment": "amount / months"})
+    rules = Rules(linked={"instalment": "amount / months"})
     schema = edfa.Schema(features, "y", "good", classes=("bad", "good"), rules=rules)
     return edfa.Table.from_frame(frame, schema)
 
@@ -94,7 +94,7 @@ def test_without_them_some_plans_would_fail(table, people):
     """A plan that looks good today is refused once the person is older, or the instalment moves
     along.
     """
-    plain = replace(people.background, schema=replace(table.schema, rules=Constraints()))
+    plain = replace(people.background, schema=replace(table.schema, rules=Rules()))
     loose = find_recourse(People(people.X, plain), Nearest(table.train), desired_class=1)
     consequences = Consequences.of(table.schema, table.encoder, table.schema.rules)
     rows, _ = consequences.apply(np.arange(6), people.X[loose.of], loose.to)
@@ -102,8 +102,8 @@ def test_without_them_some_plans_would_fail(table, people):
 
 
 def test_waiting_can_be_a_plan(table, people):
-    only = Constraints(only=("tenure",))
-    plans = find_recourse(people, Nearest(table.train), desired_class=1, constraints=only)
+    only = Rules(only=("tenure",))
+    plans = find_recourse(people, Nearest(table.train), desired_class=1, rules=only)
     assert plans.legal.any()
     plan = plans[0]
     (change,) = plan.changes
@@ -122,9 +122,7 @@ def test_an_unknown_part_of_a_formula_forbids_the_change(table, people):
 
 
 def test_states_do_not_grow(table):
-    consequences = Consequences.of(
-        table.schema, table.encoder, Constraints(takes={"amount": "5 years"})
-    )
+    consequences = Consequences.of(table.schema, table.encoder, Rules(takes={"amount": "5 years"}))
     facts, to = table.train.X[:3].copy(), np.full((3, 6), np.nan, dtype=np.float32)
     to[:, 1] = table.train.X[3, 1]
     rows, fine = consequences.apply(np.arange(6), facts, to)
@@ -136,7 +134,7 @@ def test_states_do_not_grow(table):
 
 def test_the_paper_reads_nothing_of_it(table, people):
     plans = find_recourse(
-        people, Nearest(table.train), desired_class=1, constraints=Constraints(reading="paper")
+        people, Nearest(table.train), desired_class=1, rules=Rules(reading="paper")
     )
     assert plans.consequences is None
     assert (~np.isnan(plans.to[:, table.schema.index("instalment")])).any()
@@ -165,7 +163,7 @@ def test_a_wrong_formula_names_its_line(table, linked, message):
     with pytest.raises(
         (SchemaError, SettingError), match=message.replace("(", r"\(").replace("*", r"\*")
     ):
-        replace(table.schema, rules=Constraints(linked=linked))
+        replace(table.schema, rules=Rules(linked=linked))
 
 
 def test_formulas_work_out_what_they_say():

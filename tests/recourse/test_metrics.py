@@ -11,9 +11,9 @@ from edfa.errors import DataError
 from edfa.people import Background, People
 from edfa.recourse import (
     NICE,
-    Constraints,
     Nearest,
     Plans,
+    Rules,
     add_plausibility,
     evaluate_plans,
     find_recourse,
@@ -49,9 +49,9 @@ def test_what_nearest_promises(plans, german):
 
 def test_what_is_wrong_shows(plans, german):
     table, model = german
-    locked = Constraints(locked=("credit_amount",), max_changes=2)
+    locked = Rules(locked=("credit_amount",), max_changes=2)
     broken = (~np.isnan(plans.to[:, table.schema.index("credit_amount")])) | (plans.l0 > 2)
-    assert evaluate_plans(plans, table.train, constraints=locked).violations == broken.sum() > 0
+    assert evaluate_plans(plans, table.train, rules=locked).violations == broken.sum() > 0
     literal = find_recourse(
         plans.people, NICE(table.train, "none", literal=True, holds_further=False, min_support=0)
     )
@@ -121,7 +121,7 @@ def test_real_people_are_inliers_more_often_than_shuffled_ones():
     table = edfa.load("adult", cap=6000)
     features = tuple(replace(f, monotone=None, per_year=0, takes="") for f in table.schema)
     table = edfa.Table.from_frame(
-        table.frame, replace(table.schema, features=features, rules=Constraints())
+        table.frame, replace(table.schema, features=features, rules=Rules())
     )
     model = edfa.SubsetXGB(n_estimators=20).fit(table.train.X, table.train.y)
     plans = find_recourse(

@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import edfa
+from edfa.data.rules import Overlay
 from edfa.errors import SchemaError, SettingError
 from edfa.people import Background, People
-from edfa.recourse import Constraints, Nearest, SurvivalSearch, find_recourse
+from edfa.recourse import Nearest, Rules, SurvivalSearch, find_recourse
 
 NUMBERS = ("duration", "credit_amount", "existing_credits")
 WORDS = ("checking_status", "savings_status", "housing", "other_payment_plans")
@@ -22,7 +23,7 @@ WORDS = ("checking_status", "savings_status", "housing", "other_payment_plans")
 @pytest.fixture(scope="module")
 def german(table):
     """German credit with a plain card: these are rules of the tests' own."""
-    plain = replace(table.schema, rules=Constraints())
+    plain = replace(table.schema, rules=Rules())
     features = tuple(
         replace(f, change="free", monotone=None, takes="", per_year=0, range=None)
         if f.name in NUMBERS
@@ -52,7 +53,7 @@ def rules(draw, table):
         forbidden.append((name, draw(level), draw(st.sampled_from(levels_of(table, name)))))
     directions = draw(st.dictionaries(numbers, st.sampled_from(["up", "down"]), max_size=2))
     bounds = table.frame[list(NUMBERS)].quantile([0.1, 0.6])
-    return Constraints(
+    return Rules(
         locked=tuple(draw(st.lists(words | numbers, max_size=2, unique=True))),
         directions=directions,
         ranges={name: tuple(bounds[name]) for name in draw(st.lists(numbers, max_size=2))},
@@ -114,7 +115,7 @@ def test_no_plan_breaks_any_rule(german, data):
         return
     people = People(rows, replace(Background.of(table.train, model), schema=schema))
     searcher = data.draw(st.sampled_from(searchers))
-    plans = find_recourse(people, searcher, constraints=own, desired_class=1)
+    plans = find_recourse(people, searcher, rules=own, desired_class=1)
     for plan in plans:
         assert not list(broken(plan, card))
         assert not list(broken(plan, own))
@@ -154,7 +155,7 @@ def check_loosening(german, people, searcher, own, reason, row):
     table = german[0]
     free = People(
         people.X[[row]],
-        replace(people.background, schema=replace(table.schema, rules=Constraints())),
+        replace(people.background, schema=replace(table.schema, rules=Rules())),
     )
     assert find_recourse(free, searcher, desired_class=1).legal[0]
 
@@ -175,9 +176,9 @@ def check_loosening(german, people, searcher, own, reason, row):
 )
 def test_the_rule_in_the_way_is_named(german, given, rule, loosened):
     table, model, rows, (searcher, _) = german
-    limits = Constraints(**given)
+    limits = Rules(**given)
     people = People(rows, Background.of(table.train, model))
-    plans = find_recourse(people, searcher, constraints=limits, desired_class=1)
+    plans = find_recourse(people, searcher, rules=limits, desired_class=1)
     reasons = [reason for reason in plans.reasons.values() if reason.reason == "rules"]
     assert reasons
     for reason in reasons[:5]:
@@ -189,9 +190,9 @@ def test_the_rule_in_the_way_is_named(german, given, rule, loosened):
     if loosened:
         row = next(row for row in plans.reasons if plans.reasons[row].reason == "rules")
         value = float(plans.reasons[row].loosening.split("=")[1].split(":")[0])
-        loose = Constraints(**{loosened: value})
+        loose = Rules(**{loosened: value})
         one = People(rows[[row]], people.background)
-        assert find_recourse(one, searcher, constraints=loose, desired_class=1).legal[0]
+        assert find_recourse(one, searcher, rules=loose, desired_class=1).legal[0]
 
 
 def test_wildcards(german):
@@ -199,16 +200,16 @@ def test_wildcards(german):
     people = People(rows, Background.of(table.train, model))
     free = find_recourse(people, searcher, desired_class=1).frame()
     assert ((free["feature"] == "checking_status") & (free["to"] == "no checking")).any()
-    closed = Constraints(
+    closed = Rules(
         forbidden=(("checking_status", "*", "no checking"), ("savings_status", "<100", "*"))
     )
-    plans = find_recourse(people, searcher, constraints=closed, desired_class=1).frame()
+    plans = find_recourse(people, searcher, rules=closed, desired_class=1).frame()
     assert not ((plans["feature"] == "checking_status") & (plans["to"] == "no checking")).any()
     assert not ((plans["feature"] == "savings_status") & (plans["from"] == "<100")).any()
 
 
 def test_a_person_only_tightens():
-    rules = Constraints(
+    rules = Rules(
         locked=("age",),
         ranges={"x": (0, 10)},
         max_changes=2,
@@ -216,29 +217,27 @@ def test_a_person_only_tightens():
         only=("x", "z"),
     )
     mine = rules.tighten(
-        Constraints(locked=("z",), ranges={"x": (5, 20)}, max_changes=3, only=("z", "w"))
+        Rules(locked=("z",), ranges={"x": (5, 20)}, max_changes=3, only=("z", "w"))
     )
     assert mine.locked == ("age", "z")
     assert mine.ranges == {"x": (5, 10)}
     assert (mine.max_changes, mine.only, mine.directions) == (2, ("z",), {"x": "up"})
     assert rules.tighten(None) is rules
     with pytest.raises(SettingError, match=r"directions\.x: the rules say 'up'"):
-        rules.tighten(Constraints(directions={"x": "down"}))
+        rules.tighten(Rules(directions={"x": "down"}))
     with pytest.raises(SettingError, match="would loosen"):
-        rules.tighten(Constraints(reading="paper"))
-    nothing = rules.tighten(Constraints(ranges={"x": (20, 30)})).ranges["x"]
+        rules.tighten(Rules(reading="paper"))
+    nothing = rules.tighten(Rules(ranges={"x": (20, 30)})).ranges["x"]
     assert nothing[0] == float("inf")
 
 
 def test_a_person_cannot_make_things_easier_than_the_rules_say():
-    rules = Constraints(max_effort=2, weights={"x": 2})
-    assert rules.tighten(Constraints(weights={"x": 0.1, "y": 3})).weights == {"x": 2, "y": 3}
-    assert Constraints(weights={"x": 2}).tighten(Constraints(weights={"x": 0.1})).weights == {
-        "x": 0.2
-    }
+    rules = Rules(max_effort=2, weights={"x": 2})
+    assert rules.tighten(Rules(weights={"x": 0.1, "y": 3})).weights == {"x": 2, "y": 3}
+    assert Rules(weights={"x": 2}).tighten(Rules(weights={"x": 0.1})).weights == {"x": 0.2}
     for own in ({"takes": {"x": "1 day"}}, {"per_year": {"x": 9}}, {"linked": {"x": "y"}}):
         with pytest.raises(SettingError, match="the operator's to say"):
-            rules.for_person(Constraints(**own))
+            Overlay.parse(own)
 
 
 @settings(max_examples=100, deadline=None)
@@ -285,7 +284,7 @@ def test_a_rule_that_forbids_everything_is_an_error_that_names_it(rules, line):
         edfa.Feature("z", "categorical"),
         edfa.Feature("w", "continuous", change="frozen"),
     )
-    make = lambda: edfa.Schema(features, "y", "good", rules=Constraints(**rules))  # noqa: E731
+    make = lambda: edfa.Schema(features, "y", "good", rules=Rules(**rules))  # noqa: E731
     if line is None:
         assert make().rules
         return
@@ -301,4 +300,4 @@ def test_contradictory_directions_name_the_line():
         edfa.Feature("x", "continuous", change="up", monotone="down")
     feature = edfa.Feature("x", "continuous", monotone="down")
     with pytest.raises(SchemaError, match=r"rules\.directions\.x: only 'up' is allowed"):
-        edfa.Schema((feature,), "y", "good", rules=Constraints(directions={"x": "up"}))
+        edfa.Schema((feature,), "y", "good", rules=Rules(directions={"x": "up"}))

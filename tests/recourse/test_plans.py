@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from discrete import world
 import edfa
 from edfa.errors import DataError, SettingError, UnknownNameError, UnreadableError
 from edfa.people import Background, People
-from edfa.recourse import SEARCHERS, Constraints, Nearest, Plans, find_recourse
+from edfa.recourse import SEARCHERS, Nearest, Plan, Plans, Rules, find_recourse
 from edfa.recourse.searcher import Candidates, Searcher
 
 
@@ -99,7 +100,10 @@ def test_a_donor_has_the_values_it_gave_to_the_model(plans, german):
 
 
 def test_names_are_stable_and_different(plans, german):
-    assert len(set(plans.ids)) == len(plans)
+    for row in np.unique(plans.of):
+        own = [i for i, of in zip(plans.ids, plans.of, strict=True) if of == row]
+        assert len(set(own)) == len(own)
+    assert len(set(plans.ids)) == len({row.tobytes() for row in plans.to})
     one = People(
         plans.people.X[[4]],
         plans.people.background,
@@ -154,15 +158,15 @@ def test_plans_that_are_damaged_are_unreadable(plans):
         ("people.X", [[1.0, 2.0]]),
         ("people.decision", [0]),
         ("people.decision", [7] * 50),
-        ("plans.of", [0]),
-        ("plans.of", "rows"),
-        ("plans.reached", None),
-        ("plans.changes", [{"0": 1.0}]),
-        ("plans.l2", [0.1, 0.2]),
-        ("plans.low", None),
-        ("plans.valid", "yes"),
-        ("plans.donor", [[1]]),
-        ("plans.survival", [0.5]),
+        ("plans", None),
+        ("plans", "rows"),
+        ("plans.0", {}),
+        ("plans.0.reached", None),
+        ("plans.0.changes", [{"0": 1.0}]),
+        ("plans.0.l2", "far"),
+        ("plans.0.valid", "perhaps"),
+        ("plans.0.donor", 1),
+        ("plans.0.survival", [0.5]),
         ("reasons", None),
         ("reasons", [{"row": 0}]),
         ("reasons", [{"row": 999, "person": 0, "seed": 0, "step": 0, "reason": "nothing_flips"}]),
@@ -177,25 +181,36 @@ def test_plans_that_are_damaged_are_unreadable(plans):
 def test_a_part_of_plans_that_is_wrong_is_said_in_one_line(plans, path, value):
     content = json.loads(plans.to_json())
     *outer, last = path.split(".")
-    inner = content[outer[0]] if outer else content
-    inner[last] = value
+    inner = content
+    for name in outer:
+        inner = inner[int(name) if name.isdigit() else name]
+    inner[int(last) if last.isdigit() else last] = value
     with pytest.raises(UnreadableError, match=r"^these plans are damaged: .+$") as caught:
         Plans.from_json(json.dumps(content))
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("column", "value"), [("of", 50), ("of", -1), ("reached", 2), ("reached", -1)]
+    ("column", "value"), [("row", 50), ("row", -1), ("reached", "fine"), ("reached", 1)]
 )
 def test_plans_for_nobody_or_no_class_are_damaged(plans, column, value):
     content = json.loads(plans.to_json())
-    content["plans"][column][-1] = value
-    with pytest.raises(UnreadableError, match=f"plans.{column}"):
+    content["plans"][-1][column] = value
+    with pytest.raises(UnreadableError, match=r"plans\.row|not in tuple|plan\.reached"):
         Plans.from_json(json.dumps(content))
     content = json.loads(plans.to_json())
-    content["plans"]["changes"][0] = {"20": 1.0}
-    with pytest.raises(UnreadableError, match=r"plans\.changes"):
+    content["plans"][0]["changes"][0] |= {"feature": "shoe"}
+    with pytest.raises(UnreadableError, match="shoe"):
         Plans.from_json(json.dumps(content))
+
+
+def test_a_plan_comes_back_from_its_one_json_form(plans):
+    for plan, content in zip(plans, plans.to_dicts(), strict=True):
+        assert content == plan.to_dict()
+        assert Plan.from_dict(json.loads(json.dumps(content))) == plan
+    with pytest.raises(UnreadableError, match=r"plan\.effort"):
+        Plan.from_dict(plans[0].to_dict() | {"effort": "none"})
+    assert replace(plans[0], effort=9.0) != plans[0]
 
 
 def test_html_escapes(plans):
@@ -256,13 +271,13 @@ def test_reasons(german):
     spouse[0, table.schema.index("housing")] = 1
     assert find_recourse(people(spouse), searcher).reasons[0].unlock[0] == "checking_status"
     whole = People(rows, Background.of(table.train, model))
-    locked = find_recourse(whole, searcher, constraints=Constraints(only=("residence_since",)))
+    locked = find_recourse(whole, searcher, rules=Rules(only=("residence_since",)))
     seen = {r.reason for r in locked.reasons.values()}
     assert "only_locked_features_flip" in seen
     assert "nothing_flips" in seen
-    narrow = Constraints(only=("credit_amount",), ranges={"credit_amount": (15_000, 15_001)})
+    narrow = Rules(only=("credit_amount",), ranges={"credit_amount": (15_000, 15_001)})
     assert "range_too_narrow" in {
-        r.reason for r in find_recourse(whole, searcher, constraints=narrow).reasons.values()
+        r.reason for r in find_recourse(whole, searcher, rules=narrow).reasons.values()
     }
 
 
@@ -272,7 +287,7 @@ def test_reasons_are_true_in_a_world_that_can_be_listed():
     )
     people = People(train.X[:18], Background.of(train, model))
     plans = find_recourse(
-        people, Nearest(train, neighbours=1000), constraints=Constraints(levels={"f0": ("0",)})
+        people, Nearest(train, neighbours=1000), rules=Rules(levels={"f0": ("0",)})
     )
     now = model.predict(people.X)
 
@@ -375,9 +390,7 @@ class Useless(Searcher):
 def test_valid_is_what_the_model_says_and_not_what_a_searcher_claims(german, asks):
     table, model, _ = german
     people = People(table.test.X, Background.of(table.train, model))
-    plans = find_recourse(
-        people, Useless(asks).fit(table.train), constraints=Constraints(reading="paper")
-    )
+    plans = find_recourse(people, Useless(asks).fit(table.train), rules=Rules(reading="paper"))
     turned = model.predict(plans.rows()) != model.predict(people.X)[plans.of]
     assert len(plans) == len(people)
     assert 0 < turned.mean() < 1
@@ -388,7 +401,7 @@ def test_valid_is_what_the_model_says_and_not_what_a_searcher_claims(german, ask
         people,
         Useless(asks).fit(table.train),
         desired_class="good",
-        constraints=Constraints(min_probability=0.7, reading="paper"),
+        rules=Rules(min_probability=0.7, reading="paper"),
     )
     then = model.predict_proba(wanted.rows())[:, 1]
     assert np.array_equal(wanted.valid, (then > 0.5) & (then >= 0.7))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import edfa
 from edfa.people import Background, People
-from edfa.recourse import SEARCHERS, Constraints, Nearest, SurvivalSearch, find_recourse
+from edfa.recourse import SEARCHERS, Nearest, Rules, SurvivalSearch, find_recourse
 from edfa.recourse.crowd import Crowd
 
 
@@ -72,7 +72,7 @@ def test_without_it_some_do_not(german):
         refused(table, model),
         Nearest(table.train),
         desired_class=1,
-        constraints=Constraints(reading="paper"),
+        rules=Rules(reading="paper"),
     )
     assert (model.predict(further(paper, 0.5)) != 1).any()
     assert paper.support is None
@@ -230,10 +230,8 @@ def test_an_end_is_open_too_where_a_change_takes_its_time(german):
     table, _ = german
     signs = tuple(-1 if name == "duration" else 0 for name in table.schema.names)
     model = edfa.SubsetXGB(n_estimators=60, monotone=signs).fit(table.train.X, table.train.y)
-    slow = Constraints(takes={"duration": "24 months"}, per_year={"age": 1})
-    plans = find_recourse(
-        refused(table, model), Nearest(table.train), desired_class=1, constraints=slow
-    )
+    slow = Rules(takes={"duration": "24 months"}, per_year={"age": 1})
+    plans = find_recourse(refused(table, model), Nearest(table.train), desired_class=1, rules=slow)
     shorter = [
         plan for plan in plans if [change.feature for change in plan.changes] == ["duration"]
     ]
@@ -243,9 +241,7 @@ def test_an_end_is_open_too_where_a_change_takes_its_time(german):
         for p in shorter
     )
     free = edfa.SubsetXGB(n_estimators=60).fit(table.train.X, table.train.y)
-    unknown = find_recourse(
-        refused(table, free), Nearest(table.train), desired_class=1, constraints=slow
-    )
+    unknown = find_recourse(refused(table, free), Nearest(table.train), desired_class=1, rules=slow)
     assert {
         (c.low, c.high) for p in unknown if p.l0 == 1 for c in p.changes if c.feature == "duration"
     } == {(None, None)}

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edfa
-from edfa import Background, Constraints, Nearest, People, SurvivalSearch, find_recourse
+from edfa import Background, Nearest, People, Rules, SurvivalSearch, find_recourse
 from edfa.certification import replay
 from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.fingerprint import digest, identify
@@ -185,9 +185,7 @@ def test_the_signal_is_what_is_lost(german):
     assert (signal[~plans.legal] == 1).all()
     with pytest.raises(DataError, match="SurvivalSearch"):
         replay(find_recourse(trajectory, Nearest(table.train)), signal="survival")
-    nothing = find_recourse(
-        trajectory, SurvivalSearch(table.train), constraints=Constraints(only=())
-    )
+    nothing = find_recourse(trajectory, SurvivalSearch(table.train), rules=Rules(only=()))
     assert len(nothing) == 0
     assert (replay(nothing, signal="survival").signal == 1).all()
 
@@ -220,7 +218,7 @@ def test_bad_settings(table):
     ):
         SurvivalSearch(table.train, n_candidates=1)
     with pytest.raises(SettingError, match="max_effort: above 0, not 0"):
-        Constraints(max_effort=0)
+        Rules(max_effort=0)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 8), st.integers(0, 8)), max_size=30))

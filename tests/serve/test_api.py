@@ -74,12 +74,12 @@ def test_every_action(client):
     state = act(client, headers, "go-on").json()
     state = to_the_end(client, headers, state)
     changed = state["plans"][0]["changes"][0]["feature"]
-    locked = act(client, headers, "wishes", constraints={"locked": [changed]}).json()
+    locked = act(client, headers, "overlay", overlay={"locked": [changed]}).json()
     assert all(
         change["feature"] != changed for plan in locked["plans"] for change in plan["changes"]
     )
-    assert locked["wishes"]["locked"] == [changed]
-    state = act(client, headers, "wishes").json()
+    assert locked["overlay"]["locked"] == [changed]
+    state = act(client, headers, "overlay").json()
     plan = state["plans"][0]["id"]
     assert act(client, headers, "choice", plan=plan).json()["chosen"] == plan
     assert client.get(f"{HERE}/plans?k=1", headers=headers).json()["plans"] == state["plans"][:1]
@@ -166,15 +166,15 @@ def test_a_receipt_whose_parts_are_swapped_never_breaks_the_service(client):
         ("undo", {}, "unusable", None),
         ("choice", {"plan": "nothing"}, "unknown-name", "/plan"),
         ("language", {"language": "fr"}, "unknown-name", "/language"),
-        ("wishes", {"constraints": {"locked": ["nothing"]}}, "unknown-name", "/constraints/locked"),
-        ("wishes", {"constraints": {"lokced": []}}, "invalid", "/constraints/lokced"),
+        ("overlay", {"overlay": {"locked": ["nothing"]}}, "unknown-name", "/overlay/locked"),
+        ("overlay", {"overlay": {"lokced": []}}, "invalid", "/overlay/lokced"),
         (
-            "wishes",
-            {"constraints": {"difficulty": {"duration": 9}}},
+            "overlay",
+            {"overlay": {"difficulty": {"duration": 9}}},
             "invalid",
-            "/constraints/difficulty/duration",
+            "/overlay/difficulty/duration",
         ),
-        ("wishes", {"constraints": {"ranges": {"duration": [9, 3]}}}, "unusable", None),
+        ("overlay", {"overlay": {"ranges": {"duration": [9, 3]}}}, "unusable", None),
         ("what-if", {"facts": {"duration": "soon"}}, "fact", "/facts/duration"),
     ],
 )

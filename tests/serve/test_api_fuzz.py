@@ -78,7 +78,7 @@ def test_every_action_is_described(client):
         "answers",
         "declines",
         "undo",
-        "wishes",
+        "overlay",
         "choice",
         "stop",
         "go-on",

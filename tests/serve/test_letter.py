@@ -530,7 +530,7 @@ def test_the_certificate_is_told_only_to_whom_it_speaks(tmp_path):
 def test_why_there_is_no_plan(tmp_path):
     interview = (
         small()
-        .interview({"income": 900}, locks=("income", "debt", "loans"))
+        .interview({"income": 900}, overlay=edfa.Overlay(locked=("income", "debt", "loans")))
         .answer(debt=2000, loans=4)
     )
     assert not interview.plans()

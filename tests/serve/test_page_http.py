@@ -236,7 +236,7 @@ def test_forged_forms_change_nothing(begun, service):
         begun.post(action, data=fields, headers={"Origin": "null"}),
         begun.post(action, data=fields, headers={"Sec-Fetch-Site": "cross-site"}),
         begun.post("/delete", data={}),
-        begun.post("/wishes", data={}),
+        begun.post("/overlay", data={}),
         begun.post("/language", data={"language": "de"}),
         begun.post("/what-if", data={}),
         begun.post("/begin", data=START, headers={"Origin": "http://testserver.evil.example"}),
@@ -278,7 +278,7 @@ def test_without_an_interview(client):
     assert client.post("/interview", data={"do": "answer"}).status_code == 404
 
 
-@pytest.mark.parametrize("do", ["shown", "wishes", "language", "start", "nonsense", "receipt"])
+@pytest.mark.parametrize("do", ["shown", "overlay", "language", "start", "nonsense", "receipt"])
 def test_forms_do_only_what_they_offer(begun, service, do):
     before = [event.kind for event in events(service, begun)]
     action, fields = form_of(begun.get("/interview"), "answer")
@@ -322,13 +322,13 @@ def test_limits_plan_again(begun, service):
     assert "limits of your own can end a promise" in read(result).text.lower()
     locked = send(begun, result, "apply", hard__duration="locked")
     assert "Planned again: no plan." in read(locked).text
-    assert service.find(token_of(begun)).wishes.locked == ("duration",)
+    assert service.find(token_of(begun)).interview.overlay.locked == ("duration",)
     free = send(begun, locked, "remove")
     assert "Planned again" not in free.text
     narrow = send(begun, free, "apply", low__duration="5", high__duration="6", hard__duration="5")
-    wishes = service.find(token_of(begun)).wishes
-    assert wishes.ranges == {"duration": (5, 6)}
-    assert wishes.difficulty == {"duration": 5}
+    overlay = service.find(token_of(begun)).interview.overlay
+    assert overlay.ranges == {"duration": (5, 6)}
+    assert overlay.difficulty == {"duration": 5}
     fields = form_of(narrow, "apply")[1]
     assert (fields["low.duration"], fields["high.duration"], fields["hard.duration"]) == (
         "5",
@@ -356,7 +356,7 @@ def test_limits_that_cannot_be_are_said(begun, service, fields, message):
     page = send(begun, refused(begun), "apply", **fields)
     assert page.status_code == 422
     assert message in read(page).text
-    assert not any(event.kind == "wishes" for event in events(service, begun))
+    assert not any(event.kind == "overlay" for event in events(service, begun))
     kept = form_of(page, "apply")[1]
     for name, value in fields.items():
         if not name.startswith("hard"):
@@ -621,7 +621,7 @@ def test_what_was_promised_before_is_not_taken_back(begun, monkeypatch, status, 
         [
             "/begin",
             "/interview",
-            "/wishes",
+            "/overlay",
             "/what-if",
             "/language",
             "/delete?",

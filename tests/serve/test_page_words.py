@@ -14,7 +14,7 @@ import edfa
 from edfa.advice.answers import Decision
 from edfa.data.feature import Feature, FeatureWords
 from edfa.data.schema import Schema
-from edfa.recourse.plan import Change, Plan
+from edfa.recourse.plans import Change, Plan
 from edfa.text.steps import steps
 from edfa_serve.forms import UnclearError, make_field, read_fact, read_number
 from edfa_serve.plan_view import _goal

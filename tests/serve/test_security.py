@@ -94,7 +94,7 @@ def test_nothing_a_client_sends_is_in_a_log_or_metric(client, caplog):
         {"plan": SENTINEL},
         {"receipt": {"version": 2, SENTINEL: SENTINEL}},
         {"people": [{SENTINEL: SENTINEL}, {"age": SENTINEL}]},
-        {"constraints": {"locked": [SENTINEL]}},
+        {"overlay": {"locked": [SENTINEL]}},
     ]
     wrong = [headers, bearer(SENTINEL), bearer(OPERATOR), headers | {"Idempotency-Key": SENTINEL}]
     deleting = [("DELETE", HERE)]
@@ -354,7 +354,7 @@ def test_no_transaction_is_open_while_the_model_is_asked(client, monkeypatch):
     to_the_end(client, headers, state)
     for what, body in (
         ("undo", {}),
-        ("wishes", {"constraints": {"max_changes": 1}}),
+        ("overlay", {"overlay": {"max_changes": 1}}),
         ("what-if", {"facts": {"duration": 6}}),
         ("receipt", {}),
         ("stop", {}),

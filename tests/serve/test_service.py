@@ -9,14 +9,14 @@ from contextlib import suppress
 import advisors
 import pytest
 
-from edfa import Constraints
+from edfa import Overlay
 from edfa.advice import promise
 from edfa.errors import (
     EdfaError,
     FactError,
     MismatchError,
     PendingError,
-    SchemaError,
+    SettingError,
     UnavailableError,
     UnknownNameError,
 )
@@ -105,7 +105,7 @@ def test_an_action_runs_no_calibration_and_a_later_look_finds_it_done(
     assert standing.status in ("act", "unsure", "off_path")
     assert made == ["certify"], "one calibration, beside the requests"
     plain = service.advisor.interview(
-        dict(session.interview.log.facts), constraints=Constraints(locked=("own_telephone",))
+        dict(session.interview.log.facts), overlay=Overlay(locked=("own_telephone",))
     )
     assert plain.standing.status == standing.status
     assert service.receipt(token)[1].standing["status"] == standing.status
@@ -167,8 +167,8 @@ def test_two_processes_cannot_answer_the_same_question(service, refused, advisor
         ("answer", {"facts": {"nothing": 1}}, UnknownNameError),
         ("decline", {"name": "nothing"}, UnknownNameError),
         ("choose", {"plan": "nothing"}, UnknownNameError),
-        ("wishes", {"constraints": {"lokced": ["duration"]}}, SchemaError),
-        ("wishes", {"constraints": {"locked": ["nothing"]}}, UnknownNameError),
+        ("overlay", {"overlay": {"lokced": ["duration"]}}, SettingError),
+        ("overlay", {"overlay": {"locked": ["nothing"]}}, UnknownNameError),
         ("language", {"language": "fr"}, UnknownNameError),
         ("undo", {"name": None}, EdfaError),
         ("dance", {}, UnknownNameError),
@@ -208,12 +208,12 @@ def test_wishes_plan_anew_and_are_obeyed_by_another_process(service, refused, ad
     token, session = begun(service, refused)
     session = to_the_end(service, token, session, refused)
     changed = session.interview.plans()[0].changes[0].feature
-    session = service.act(token, session.seq, "wishes", {"constraints": {"locked": [changed]}})
+    session = service.act(token, session.seq, "overlay", {"overlay": {"locked": [changed]}})
     assert all(
         change.feature != changed for plan in session.interview.plans() for change in plan.changes
     )
     assert Service(advisor, store).find(token).interview.plans() == session.interview.plans()
-    back = service.act(token, session.seq, "wishes", {"constraints": {}})
+    back = service.act(token, session.seq, "overlay", {"overlay": {}})
     assert back.interview.plans()[0].changes[0].feature == changed
 
 

@@ -10,7 +10,7 @@ import edfa
 from edfa.certification.replay import replay
 from edfa.errors import UnknownNameError
 from edfa.explanation.necessity import sweep
-from edfa.recourse import Constraints
+from edfa.recourse import Rules
 from edfa_studies.cells import Cell, Part
 from edfa_studies.measures import MEASURES, measure
 from edfa_studies.products import Materials
@@ -95,9 +95,7 @@ def test_counts_are_those_of_the_library(growth):
         reference=table.train,
         person=who,
     )
-    plans = edfa.find_recourse(
-        trajectory, edfa.Nearest(table.train), constraints=Constraints(reading="paper")
-    )
+    plans = edfa.find_recourse(trajectory, edfa.Nearest(table.train), rules=Rules(reading="paper"))
     end = result["end"][0]
     assert end["recourse"] == pytest.approx(plans.count[trajectory.last].mean())
     assert end["accuracy"] == (trajectory.decision[trajectory.last] == table.test.y[who]).mean()
@@ -113,7 +111,7 @@ def test_promises_are_those_of_the_library(cache):
     this = cell("promise", calibration=150, test=200, delta=0.05, promise=PROMISE)
     result, materials = measure(this, cache), Materials(this, Path(cache))
     plans = edfa.find_recourse(
-        materials.trajectory("calibration"), materials.searcher, constraints=materials.constraints
+        materials.trajectory("calibration"), materials.searcher, rules=materials.rules
     )
     made = edfa.certify(replay(plans), alpha=0.3, bound="cp")
     row = next(row for row in result["certificate"] if (row["alpha"], row["method"]) == (0.3, "cp"))

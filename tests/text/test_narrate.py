@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edfa
-from edfa import Blanket, Constraints, Feature, Schema
+from edfa import Blanket, Feature, Overlay, Rules, Schema
 from edfa.advice.answers import DEVIATIONS, Decision, Question, QuestionReason, Standing, Status
 from edfa.certification.certificate import Certificate
 from edfa.certification.records import Reference
@@ -28,8 +28,8 @@ from edfa.explanation.necessity import sweep
 from edfa.explanation.partition import Person, explain
 from edfa.explanation.statements import statements
 from edfa.explanation.support import Support
-from edfa.recourse.plan import Change, NoPlan, Plan
-from edfa.recourse.plan import Reason as NoPlanReason
+from edfa.recourse.plans import Change, NoPlan, Plan
+from edfa.recourse.plans import Reason as NoPlanReason
 from edfa.text import narrate, phrases
 from edfa.text.answers_in_words import parse_answer
 from edfa.text.flags import flag_sentence
@@ -273,9 +273,9 @@ def every_plan(language):
         yield narrate.no_plan(NoPlan(0, 0, 0, reason, ("age", "housing")), SCHEMA, language)
     for rule in RULES:
         no_plan = NoPlan(0, 0, 0, "rules", rules=(rule, rule), loosening="max_changes = 2")
-        yield narrate.no_plan(no_plan, SCHEMA, language, operator=Constraints())
+        yield narrate.no_plan(no_plan, SCHEMA, language, operator=Rules())
         no_plan = replace(no_plan, rules=(rule,))
-        yield narrate.no_plan(no_plan, SCHEMA, language, operator=Constraints())
+        yield narrate.no_plan(no_plan, SCHEMA, language, operator=Rules())
     yield interview_sentences(Menu(language, 1))["plans"][0]
 
 
@@ -580,7 +580,7 @@ def test_what_grows_by_itself_is_waited_for():
         "time runs one way"
     )
     assert "wait" not in narrate.plan(plan_of(Change("duration", 24, 36), months=1), SCHEMA)
-    grows = Constraints(per_year={"duration": 12})
+    grows = Rules(per_year={"duration": 12})
     assert "wait until" in narrate.plan(
         plan_of(Change("duration", 24, 36), months=12), SCHEMA, operator=grows
     )
@@ -697,11 +697,11 @@ def test_the_person_s_own_limits_are_named_and_the_operator_s_are_not():
         "no more than 3 years."
     )
     assert "höchstens 3 Jahre" in narrate.no_plan(number, SCHEMA, "de")
-    operator = Constraints(locked=("purpose",), max_changes=1)
+    operator = Rules(locked=("purpose",), max_changes=1)
     assert narrate.no_plan(own, SCHEMA, operator=operator) == narrate.no_plan(
         NoPlan(0, 0, 0, "rules"), SCHEMA
     )
-    mixed = narrate.no_plan(own, SCHEMA, operator=Constraints(locked=("purpose",)))
+    mixed = narrate.no_plan(own, SCHEMA, operator=Rules(locked=("purpose",)))
     assert mixed.endswith("These limits stand in the way: no more than 1 change."), (
         "the rest is not theirs to loosen"
     )
@@ -719,7 +719,7 @@ def test_the_person_s_own_limits_are_named_and_the_operator_s_are_not():
 
 @pytest.mark.parametrize("rule", RULES[:-1])
 def test_a_rule_is_found_among_those_it_is_one_of(rule):
-    rules = Constraints(
+    rules = Rules(
         locked=("purpose",),
         only=("duration",),
         directions={"duration": "down"},
@@ -733,7 +733,7 @@ def test_a_rule_is_found_among_those_it_is_one_of(rule):
         together=(("housing", "job"),),
     )
     assert is_among(rule, rules)
-    assert not is_among(rule, Constraints())
+    assert not is_among(rule, Rules())
     assert in_words(rule, SCHEMA, "en") != phrases.quoted(rule, "en")
 
 
@@ -940,7 +940,9 @@ def test_a_page_says_what_the_interview_says():
     )
     assert complete.standing.may_act
     assert interview_sentences(complete)["question"] == []
-    wishing = interview_sentences(small_advisor().interview(complete.log.facts, locks=["housing"]))
+    wishing = interview_sentences(
+        small_advisor().interview(complete.log.facts, overlay=Overlay(locked=("housing",)))
+    )
     assert wishing["question"] == []
     assert wishing["standing"][-1].endswith(
         "The test takes people with your wishes to be like everybody else otherwise."
@@ -961,7 +963,8 @@ def test_a_page_says_what_the_interview_says():
     assert "<svg" in page
     assert "<svg" not in interview_html(first), "one moment is no line"
     locked = small_advisor().interview(
-        complete.log.facts, locks=[f.name for f in SCHEMA if f.actionable]
+        complete.log.facts,
+        overlay=Overlay(locked=tuple(f.name for f in SCHEMA if f.actionable)),
     )
     assert interview_sentences(locked)["question"] == ["There are no more questions."]
     assert not ACTION["en"].search(

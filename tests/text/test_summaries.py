@@ -13,7 +13,7 @@ from webpage import checked
 import edfa
 from edfa.advice.answers import Status
 from edfa.advice.receipt import Receipt
-from edfa.recourse.plan import Change, Plan, Reason
+from edfa.recourse.plans import Change, Plan, Reason
 from edfa.text import phrases
 from edfa.text.summaries import advisor_html, plan_html, receipt_html
 
@@ -63,16 +63,13 @@ def receipt():
         declined=(EVIL,),
         spent=2.5,
         events=(),
-        costs={},
-        locks=(EVIL,),
-        overlay=None,
+        overlay={"locked": [EVIL]},
         flags=(EVIL,),
         decision={"outcome": EVIL, "probability": 0.31, "favourable": False, "threshold": None},
         question=EVIL,
         plans=(plan,),
         no_plan={"reason": "nothing_flips"},
         k=3,
-        constraints=None,
         chosen=EVIL,
         standing={"status": "not_certified"},
         certificate=EVIL,

@@ -187,13 +187,13 @@ def undominated(problem: SearchProblem, candidates: Candidates) -> Candidates:
 
 
 def within_max_changes(problem: SearchProblem, candidates: Candidates) -> Candidates:
-    """The candidates with no more changes than the constraints allow."""
+    """The candidates with no more changes than the rules allow."""
     return candidates.take((~np.isnan(candidates.to)).sum(axis=1) <= problem.actions.max_changes)
 
 
 def affordable(problem: SearchProblem, candidates: Candidates) -> Candidates:
-    """The candidates within the effort that the constraints allow."""
-    limit = problem.actions.constraints.max_effort
+    """The candidates within the effort that the rules allow."""
+    limit = problem.actions.rules.max_effort
     if limit is None:
         return candidates
     cost = effort(problem.actions, problem.mask, problem.facts[candidates.case], candidates.to)

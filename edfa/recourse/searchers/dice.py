@@ -238,7 +238,7 @@ def _fitness(problem: SearchProblem, case: IntArray, population: Float32Array) -
     score = problem.score(flat_case, problem.predict(problem.apply(flat_case, flat)))
     size = lengths(problem.actions, problem.mask, problem.facts[flat_case], flat)
     count = max(1, len(problem.free))
-    missing = np.maximum(0, max(0.5, problem.actions.constraints.min_probability) - score) * 4
+    missing = np.maximum(0, max(0.5, problem.actions.rules.min_probability) - score) * 4
     return np.asarray(missing + 0.2 * size.heom + 0.2 * size.l0 / count).reshape(
         population.shape[:2]
     )

@@ -11,7 +11,7 @@ import edfa
 from edfa.errors import SettingError
 from edfa.explanation.support import Support
 from edfa.people import Background, People
-from edfa.recourse import CVAE, Constraints, find_recourse
+from edfa.recourse import CVAE, Rules, find_recourse
 from edfa.recourse.searchers import cvae
 from edfa.recourse.searchers.cvae import (
     Autoencoder,
@@ -102,7 +102,7 @@ def test_plans_for_nearly_everybody(german):
     rows = table.test.X[:60].copy()
     rows[::2, 14:] = np.nan
     people = People(rows, Background.of(table.train, model))
-    plans = find_recourse(people, CVAE(table.train), constraints=Constraints(reading="paper"))
+    plans = find_recourse(people, CVAE(table.train), rules=Rules(reading="paper"))
     assert plans.legal.mean() > 0.95
     assert plans.count.mean() > 3
     with pytest.raises(SettingError):

@@ -8,16 +8,16 @@ import pytest
 from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.explanation.necessity import sweep
 from edfa.people import Background, People
-from edfa.recourse import Constraints, DiCE, find_recourse
+from edfa.recourse import DiCE, Rules, find_recourse
 from edfa.recourse._search.sampling import Draws, draw_values
 from edfa.recourse.action_set import ActionSet
 from edfa.recourse.searcher import SearchProblem
 from edfa.recourse.searchers.dice import _duplicates
 
 
-def problem_of(table, model, rows, **constraints):
+def problem_of(table, model, rows, **rules):
     people = People(rows, Background.of(table.train, model))
-    actions = ActionSet.of(Constraints(**constraints), people.background, table.train.X)
+    actions = ActionSet.of(Rules(**rules), people.background, table.train.X)
     group = sweep(rows, model, actions.support, actions.free & False).groups[0]
     return SearchProblem(group, actions, people.background, None)
 
@@ -79,7 +79,7 @@ def test_evolution_improves(german):
         plans = find_recourse(
             people,
             DiCE(table.train, "genetic", generations=generations),
-            constraints=Constraints(reading="paper"),
+            rules=Rules(reading="paper"),
         )
         assert plans.legal.mean() > 0.9
         return (0.2 * plans.heom + 0.2 * plans.l0 / 17)[plans.first[plans.legal]].mean(), plans
@@ -104,7 +104,7 @@ def test_the_gradient_finds_different_plans(german, network):
     plans = find_recourse(
         people,
         DiCE(table.train, "gradient", plans=3, steps=60),
-        constraints=Constraints(reading="paper"),
+        rules=Rules(reading="paper"),
     )
     assert (network.predict(plans.rows()) != plans.decision[plans.of]).all()
     assert plans.legal.mean() > 0.8

@@ -11,7 +11,7 @@ import edfa
 from edfa.explanation.support import Support
 from edfa.people import Background, People
 from edfa.predictors.base import Predictor
-from edfa.recourse import Constraints, Nearest, find_recourse
+from edfa.recourse import Nearest, Rules, find_recourse
 
 KINDS = st.lists(st.sampled_from(["categorical", "ordinal"]), min_size=2, max_size=4)
 
@@ -81,9 +81,7 @@ def test_cells_of_trees_equal_brute_force_over_all_training_values():
     table = plain_german()
     model = edfa.SubsetXGB(n_estimators=60).fit(table.train.X, table.train.y)
     people = People(table.test.X[:60], Background.of(table.train, model))
-    plans = find_recourse(
-        people, Nearest(table.train, max_changes=1), constraints=Constraints(reading="paper")
-    )
+    plans = find_recourse(people, Nearest(table.train, max_changes=1), rules=Rules(reading="paper"))
     support, now = Support.of(table.train.X), model.predict(people.X)
     single = plans.l0 == 1
     differences = 0
@@ -124,9 +122,7 @@ def test_every_value_of_an_interval_works_and_none_could_be_added():
     table = plain_german()
     model = edfa.SubsetXGB(n_estimators=60).fit(table.train.X, table.train.y)
     people = People(table.test.X[:60], Background.of(table.train, model))
-    plans = find_recourse(
-        people, Nearest(table.train, max_changes=1), constraints=Constraints(reading="paper")
-    )
+    plans = find_recourse(people, Nearest(table.train, max_changes=1), rules=Rules(reading="paper"))
     support, mask, ends = Support.of(table.train.X), np.ones(20, dtype=bool), 0
     for i in np.flatnonzero(~(np.isnan(plans.low) & np.isnan(plans.high))):
         (j,) = np.flatnonzero(~np.isnan(plans.to[i]))
@@ -194,12 +190,7 @@ def test_where_three_changes_do_not_do_more_are_tried(donors):
         {frozenset((j, 1.0) for j in range(4))},
         {frozenset((j, 1.0) for j in range(5))},
     ]
-    assert (
-        len(
-            find_recourse(people, Nearest(some, **ANY_PLAN), constraints=Constraints(max_changes=3))
-        )
-        == 0
-    )
+    assert len(find_recourse(people, Nearest(some, **ANY_PLAN), rules=Rules(max_changes=3))) == 0
 
 
 def test_a_bayesian_network_is_a_model_like_any_other():
@@ -224,7 +215,7 @@ def test_numbers_of_neighbours_are_combined_where_the_model_has_no_cells(table, 
     them.
     """
     people = People(table.test.X[:80], Background.of(table.train, network))
-    plans = find_recourse(people, Nearest(table.train), constraints=Constraints(reading="paper"))
+    plans = find_recourse(people, Nearest(table.train), rules=Rules(reading="paper"))
     assert (network.predict(plans.rows()) != plans.decision[plans.of]).all()
     column = table.schema.index("credit_amount")
     joint = (plans.l0 > 1) & ~np.isnan(plans.to[:, column])
@@ -237,9 +228,7 @@ def test_numbers_of_neighbours_are_combined_where_the_model_has_no_cells(table, 
 
 def test_intervals_are_told_only_where_they_are_known(table, network):
     people = People(table.test.X[:60], Background.of(table.train, network))
-    plans = find_recourse(
-        people, Nearest(table.train, max_changes=1), constraints=Constraints(reading="paper")
-    )
+    plans = find_recourse(people, Nearest(table.train, max_changes=1), rules=Rules(reading="paper"))
     kinds = [table.schema.features[int(np.flatnonzero(~np.isnan(to))[0])].kind for to in plans.to]
     with_interval = {kind for kind, low in zip(kinds, plans.low, strict=True) if not np.isnan(low)}
     assert "continuous" in kinds
@@ -262,7 +251,7 @@ def test_a_category_of_many_levels(load_real):
         table.train.X, table.train.y
     )
     people = People(table.test.X[:40], Background.of(table.train, model))
-    plans = find_recourse(people, Nearest(table.train), constraints=Constraints(reading="paper"))
+    plans = find_recourse(people, Nearest(table.train), rules=Rules(reading="paper"))
     rows = np.repeat(people.X, len(levels), axis=0)
     rows[:, column] = np.tile(levels, len(people))
     flips = model.predict(rows).reshape(len(people), -1) != model.predict(people.X)[:, None]
@@ -308,16 +297,14 @@ def test_a_group_is_asked_about_a_few_times_however_many_they_are(table, trees, 
     What holds further along is asked once where plans are chosen and once where they are described.
     """
     asked = {"card": 4, "paper": 2}[reading]
-    constraints = Constraints(reading=reading)
+    rules = Rules(reading=reading)
     model, searcher = Counting(trees).fit(table.train.X, table.train.y), Nearest(table.train)
     rows = table.test.X[trees.predict(table.test.X) == 0][:12]
     background = Background.of(table.train, model)
-    find_recourse(People(rows[:1], background), searcher, constraints=constraints, desired_class=1)
+    find_recourse(People(rows[:1], background), searcher, rules=rules, desired_class=1)
     for some in (rows[1:], rows[1:2]):
         model.asked_.clear()
-        plans = find_recourse(
-            People(some, background), searcher, constraints=constraints, desired_class=1
-        )
+        plans = find_recourse(People(some, background), searcher, rules=rules, desired_class=1)
         assert plans.legal.all()
         assert (plans.l0 > 1).any()
         assert len(model.asked_) <= asked
@@ -329,18 +316,18 @@ def test_alone_everybody_has_the_plans_they_have_in_a_batch(table, trees, desire
     """Bit for bit, in every column, from one searcher and from one of their own."""
     rows = np.concatenate([table.test.X[:30], table.test.X[:3]])
     rows[::3, 11:] = np.nan
-    searcher, paper = Nearest(table.train, keep_dominated=dominated), Constraints(reading="paper")
+    searcher, paper = Nearest(table.train, keep_dominated=dominated), Rules(reading="paper")
     batch = find_recourse(
         People(rows, Background.of(table.train, trees)),
         searcher,
-        constraints=paper,
+        rules=paper,
         desired_class=desired_class,
     )
     assert batch.count.max() > 3
     for i in range(len(rows)):
         own = searcher if i % 2 else Nearest(table.train, keep_dominated=dominated)
         one = People(rows[[i]], Background.of(table.train, trees))
-        alone = find_recourse(one, own, constraints=paper, desired_class=desired_class)
+        alone = find_recourse(one, own, rules=paper, desired_class=desired_class)
         mine = batch.of == i
         for name in (
             "to low high reached probability_before probability_after l0 l2 heom effort donor"

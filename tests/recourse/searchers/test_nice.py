@@ -8,7 +8,7 @@ from discrete import world
 import edfa
 from edfa.errors import UnknownNameError
 from edfa.people import Background, People
-from edfa.recourse import NICE, Constraints, find_recourse
+from edfa.recourse import NICE, Rules, find_recourse
 
 
 def transcription(model, train, row, free, reward, desired_class=None):
@@ -64,7 +64,7 @@ def test_native_nice_agrees_with_a_slow_transcription(reward, desired_class):
     plans = find_recourse(
         People(rows, Background.of(table.train, model)),
         NICE(table.train, reward, literal=True),
-        constraints=Constraints(reading="paper"),
+        rules=Rules(reading="paper"),
         desired_class=desired_class,
     )
     changed, compared = plans.rows(), 0
@@ -100,7 +100,7 @@ def test_the_reward_of_likeness_leads_to_people_like_those_of_training():
     gaps = {}
     for reward in ("sparsity", "plausibility"):
         searcher = NICE(table.train, reward, literal=True)
-        plans = find_recourse(people, searcher, constraints=Constraints(reading="paper"))
+        plans = find_recourse(people, searcher, rules=Rules(reading="paper"))
         scale, words = (
             np.ptp(table.train.X, axis=0),
             [f.kind == "categorical" for f in table.schema],

@@ -8,7 +8,7 @@ import torch
 import edfa
 from edfa.errors import SettingError
 from edfa.people import Background, People
-from edfa.recourse import PROBE, Constraints, Nearest, find_recourse
+from edfa.recourse import PROBE, Nearest, Rules, find_recourse
 
 DRAWS = 4000
 
@@ -32,7 +32,7 @@ def test_the_reported_rate_is_that_of_simulation(model, table, request):
         table.test.X[:count], Background.of(table.train, request.getfixturevalue(model))
     )
     searcher = PROBE(table.train, rate=0.3, sigma=0.1)
-    plans = find_recourse(people, searcher, constraints=Constraints(reading="paper"), k=4)
+    plans = find_recourse(people, searcher, rules=Rules(reading="paper"), k=4)
     truth = simulate(plans, table, 0.1)
     measured = np.array([f.kind == "continuous" for f in table.schema])
     noisy = (~np.isnan(plans.to) & measured).sum(axis=1)
@@ -55,8 +55,8 @@ def test_the_reported_rate_is_that_of_simulation(model, table, request):
 def test_a_robust_plan_is_the_nearest_that_is_robust(table, trees):
     """One feature, every training value tried: its exact rate by the cells of the model."""
     people = People(table.test.X[:80], Background.of(table.train, trees))
-    only = Constraints(only=("credit_amount",), reading="paper")
-    plans = find_recourse(people, PROBE(table.train, rate=0.2, sigma=0.05), constraints=only)
+    only = Rules(only=("credit_amount",), reading="paper")
+    plans = find_recourse(people, PROBE(table.train, rate=0.2, sigma=0.05), rules=only)
     j = table.schema.index("credit_amount")
     values, checked = np.unique(table.train.X[:, j]), 0
     cuts = trees.cells(np.ones(20, dtype=bool), j)
@@ -86,7 +86,7 @@ def test_a_lower_rate_is_bought_with_a_longer_way(table, trees):
         plans = find_recourse(
             people,
             PROBE(table.train, rate=rate),
-            constraints=Constraints(only=("credit_amount", "duration")),
+            rules=Rules(only=("credit_amount", "duration")),
         )
         assert (plans.invalidation <= rate).all()
         rates.append(set(plans.of.tolist()))

@@ -6,7 +6,7 @@ from discrete import KINDS, SIZES, by_hand, matching, partly, world
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edfa import Background, Constraints, Nearest, People, SurvivalSearch, find_recourse
+from edfa import Background, Nearest, People, Rules, SurvivalSearch, find_recourse
 from edfa.recourse import add_survival
 
 
@@ -20,7 +20,7 @@ def test_no_single_change_survives_better(seed, known):
     searcher = SurvivalSearch(
         train, n_completions=matching(mask), n_candidates=64, holds_further=False, min_support=0
     )
-    plans = find_recourse(people, searcher, constraints=Constraints(max_changes=1))
+    plans = find_recourse(people, searcher, rules=Rules(max_changes=1))
     for i, row in enumerate(people.X):
         best = 0.0
         for j in np.flatnonzero(mask):
@@ -79,9 +79,9 @@ def test_a_limit_of_changes_and_of_effort_rules(halfway):
     assert free.l0.max() > 1
     limit = float(np.median(free.effort[free.first[free.legal]]))
     for searcher in (SurvivalSearch(table.train), Nearest(table.train)):
-        one = find_recourse(people, searcher, constraints=Constraints(max_changes=1))
+        one = find_recourse(people, searcher, rules=Rules(max_changes=1))
         assert one.l0.max() == 1
-        little = find_recourse(people, searcher, constraints=Constraints(max_effort=limit))
+        little = find_recourse(people, searcher, rules=Rules(max_effort=limit))
         assert len(little)
         assert (little.effort <= limit + 1e-9).all()
     assert (free.effort > limit + 1e-9).any()

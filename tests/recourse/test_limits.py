@@ -1,4 +1,4 @@
-"""Constraints: they tighten, they are checked first, they hold."""
+"""Rules: they tighten, they are checked first, they hold."""
 
 import json
 from dataclasses import replace
@@ -10,14 +10,14 @@ from discrete import as_sets, world
 import edfa
 from edfa.errors import FactError, SchemaError, SettingError, UnknownNameError, UnreadableError
 from edfa.people import Background, People
-from edfa.recourse import Constraints, DiCE, Nearest, find_recourse
+from edfa.recourse import DiCE, Nearest, Rules, find_recourse
 
 
 def search(german, **given):
     table, model = german
     searcher = Nearest(table.train)
     people = People(table.test.X[:60], Background.of(table.train, model))
-    return find_recourse(people, searcher, constraints=Constraints(**given))
+    return find_recourse(people, searcher, rules=Rules(**given))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_pairs_that_were_never_seen_together_are_not_proposed(make):
     seen = edfa.Table(train.frame[apart], train.schema, part="train", fitted=train.encoder)
     people = People(seen.X[::5], Background.of(train, model))
     free = find_recourse(people, make(seen))
-    tied = find_recourse(people, make(seen), constraints=Constraints(together=(("f0", "f1"),)))
+    tied = find_recourse(people, make(seen), rules=Rules(together=(("f0", "f1"),)))
     after, tied_after = free.rows(), tied.rows()
     assert ((after[:, 0] + after[:, 1]) % 3 == 0).any()
     assert len(tied) > 10
@@ -141,7 +141,7 @@ def test_a_value_that_is_no_measurement_is_neither_proposed_nor_moved_up(load_re
         replace(f, change=ways[f.name], monotone=None, per_year=0, takes="") for f in table.schema
     )
     table = edfa.Table.from_frame(
-        table.frame, replace(table.schema, features=features, rules=Constraints())
+        table.frame, replace(table.schema, features=features, rules=Rules())
     )
     model = edfa.SubsetXGB(n_estimators=30).fit(table.train.X, table.train.y)
     states = [np.isin(table.test.X[:, j], c.slots) for j, c in enumerate(table.encoder.columns)]
@@ -156,19 +156,17 @@ def test_a_value_that_is_no_measurement_is_neither_proposed_nor_moved_up(load_re
             assert not np.isin(people.X[plans.of[changed], j], column.slots).any()
 
 
-def test_constraints_come_back_from_json():
-    mine = Constraints(
+def test_rules_come_back_from_json():
+    mine = Rules(
         ("a",), ("b",), {"b": 2}, {"c": 0.5}, {"b": "up"}, {"b": (0, 1)}, {"d": ("x",)}, 2, 0.6
     )
-    assert Constraints.from_json(mine.to_json()) == mine
-    more = Constraints(
-        forbidden=(("housing", "own", "rent"),), together=(("a", "b"),), reading="paper"
-    )
-    assert Constraints.from_json(more.to_json()) == more
+    assert Rules.from_json(mine.to_json()) == mine
+    more = Rules(forbidden=(("housing", "own", "rent"),), together=(("a", "b"),), reading="paper")
+    assert Rules.from_json(more.to_json()) == more
 
 
-def test_constraints_of_an_older_edfa_or_a_damaged_file_are_unreadable():
-    text = Constraints(locked=("purpose",), max_changes=2).to_json()
+def test_rules_of_an_older_edfa_or_a_damaged_file_are_unreadable():
+    text = Rules(locked=("purpose",), max_changes=2).to_json()
     for damaged in (
         "",
         "{}",
@@ -182,36 +180,30 @@ def test_constraints_of_an_older_edfa_or_a_damaged_file_are_unreadable():
         text[:20],
         "\x00",
     ):
-        with pytest.raises(
-            UnreadableError, match=r"^this text is not constraints as to_json writes them$"
-        ):
-            Constraints.from_json(damaged)
-    with pytest.raises(
-        UnreadableError, match=r"^these constraints are of version 0; version 1 can be read$"
-    ):
-        Constraints.from_json(json.dumps(json.loads(text) | {"version": 0}))
-    assert Constraints.from_json('{"version": 1}') == Constraints(), (
-        "what is left out has its default"
-    )
+        with pytest.raises(UnreadableError, match=r"^rules: this is not what to_json writes$"):
+            Rules.from_json(damaged)
+    with pytest.raises(UnreadableError, match=r"^rules: version 0 cannot be read, only 1$"):
+        Rules.from_json(json.dumps(json.loads(text) | {"version": 0}))
+    assert Rules.from_json('{"version": 1}') == Rules(), "what is left out has its default"
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"lockd": ["purpose"]}, "constraints.lockd: no such key; did you mean 'locked'?"),
-        ({"locked": 3}, "constraints.locked: "),
-        ({"max_changes": "many"}, "constraints.max_changes: "),
+        ({"lockd": ["purpose"]}, "rules.lockd: no such key; did you mean 'locked'?"),
+        ({"locked": 3}, "rules.locked: "),
+        ({"max_changes": "many"}, "rules.max_changes: "),
         ({"max_changes": 0}, "max_changes: at least 1, not 0"),
         ({"min_probability": float("nan")}, "min_probability: from 0"),
         ({"ranges": {"duration": [9, 3]}}, "ranges.duration: the first number"),
         (
             {"directions": {"duration": "left"}},
-            "constraints.directions.duration: 'left' is not one of up, down",
+            "rules.directions.duration: 'left' is not one of up, down",
         ),
     ],
 )
 def test_values_from_json_obey_the_rules_of_the_constructor(given, words):
     with pytest.raises(SettingError) as caught:
-        Constraints.from_json(json.dumps({"version": 1} | given))
+        Rules.from_json(json.dumps({"version": 1} | given))
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)

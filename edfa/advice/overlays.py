@@ -1,6 +1,4 @@
-"""Limits that people in a file have set themselves: a cell of JSON a person, read once for all who
-say the same.
-"""
+"""Overlays of people in a file: a cell of JSON a person, read once for all who say the same."""
 
 import csv
 import json
@@ -14,59 +12,62 @@ import numpy as np
 import pandas as pd
 
 from edfa.advice.fitted import FittedAdvisor
-from edfa.advice.rules import check_rules
-from edfa.data.constraints import Constraints
+from edfa.data.rules import NO_OVERLAY, Overlay
 from edfa.errors import ColumnError, DataError, EdfaError, UnreadableError, hint
 from edfa.reading import MEGABYTE, existing, parse_json, read_text
 from edfa.typing import IntArray
 
-__all__ = ["PersonRules", "read_person_rules"]
+__all__ = ["Overlays", "read_overlays"]
 
-KEYS = tuple(f.name for f in fields(Constraints))
-LIMIT = 1024 * MEGABYTE  # of a file of rules
-MOST = 1 << 62  # rows of a file
-WHOLE = "rules"  # the key, or column, that holds all of a person's rules as JSON
+KEYS = tuple(f.name for f in fields(Overlay))
+MAX_BYTES = 1024 * MEGABYTE  # of a file of overlays
+MAX_ROWS = 1 << 62  # of a file of people
+WHOLE = "overlay"  # the key, or column, that holds a whole overlay as JSON
 
 
-class PersonRules(NamedTuple):
-    """The distinct ``constraints`` of some people, whose they are, ``which`` (people,), and errors
-    by row number.
+class Overlays(NamedTuple):
+    """The ``distinct`` overlays of a batch of people, the position of each person's among them,
+    ``which`` (people,), and errors by row number.
     """
 
-    constraints: list[Constraints]
+    distinct: list[Overlay]
     which: IntArray
     errors: dict[int, str]
 
     @classmethod
-    def of(cls, cells: pd.Series, fitted: FittedAdvisor) -> "PersonRules":
+    def of(cls, cells: pd.Series, fitted: FittedAdvisor) -> "Overlays":
         """Read one cell a person: empty, or JSON such as ``{"locked": ["purpose"], "max_changes":
         1}``.
 
-        Rules that cannot be understood, do not fit the card or loosen the operator's are that
-        person's error.
+        One that cannot be understood, does not fit the card or loosens the operator's rules is
+        that person's error.
         """
-        index, distinct = pd.factorize(cells.map(_text).to_numpy(dtype=object))
-        numbers: dict[str, int] = {}
-        constraints: list[Constraints] = []
-        codes: list[int] = []
+        index, texts = pd.factorize(cells.map(_text).to_numpy(dtype=object))
+        distinct: dict[str, Overlay] = {}
+        keys: list[str] = []
         messages: dict[int, str] = {}
-        for i, text in enumerate(distinct):
+        for i, text in enumerate(texts):
             try:
-                own = _understand(text, fitted)
+                overlay = _understand(text, fitted)
             except EdfaError as error:
-                own, messages[i] = Constraints(), f"rules: {str(error).removeprefix('rules.')}"
-            codes.append(numbers.setdefault(own.to_json(), len(numbers)))
-            constraints += [own] if codes[-1] == len(constraints) else []
+                overlay, messages[i] = (
+                    NO_OVERLAY,
+                    f"overlay: {str(error).removeprefix('overlay.')}",
+                )
+            keys.append(overlay.to_json())
+            distinct.setdefault(keys[-1], overlay)
+        positions = {key: position for position, key in enumerate(distinct)}
+        codes = np.array([positions[key] for key in keys], dtype=np.intp)
         wrong = np.flatnonzero(np.isin(index, list(messages)))
         errors = {
             row: messages[i] for row, i in zip(wrong.tolist(), index[wrong].tolist(), strict=True)
         }
-        return cls(constraints, np.array(codes, dtype=np.intp)[index], errors)
+        return cls([*distinct.values()], codes[index], errors)
 
     @classmethod
-    def none(cls, people: int) -> "PersonRules":
-        """Nobody has any."""
-        return cls([Constraints()], np.zeros(people, dtype=np.intp), {})
+    def none(cls, people: int) -> "Overlays":
+        """Nobody has one."""
+        return cls([NO_OVERLAY], np.zeros(people, dtype=np.intp), {})
 
 
 def _text(cell: Any) -> str:
@@ -90,12 +91,10 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
 
 
-def _understand(text: str, fitted: FittedAdvisor) -> Constraints:
-    """A person's limits from the text of a cell; an error unless they tighten what holds for
-    everybody.
-    """
+def _understand(text: str, fitted: FittedAdvisor) -> Overlay:
+    """The overlay in the text of a cell; an error unless it tightens the rules of everybody."""
     if not text.strip():
-        return Constraints()
+        return NO_OVERLAY
     try:
         values = parse_json(text, "it")
     except UnreadableError as error:
@@ -106,33 +105,31 @@ def _understand(text: str, fitted: FittedAdvisor) -> Constraints:
         raise UnreadableError(
             f'an object of keys and values such as {{"max_changes": 1}}, not {text[:40]!r}'
         )
-    own = Constraints.from_json(text) if "version" in values else Constraints.parse(values)
-    check_rules(fitted.rules.for_person(own), fitted.schema, fitted.encoder)
-    return own
+    overlay = Overlay.from_dict(values) if "version" in values else Overlay.parse(values)
+    overlay.check(fitted.rules, fitted.schema, fitted.encoder)
+    return overlay
 
 
-def read_person_rules(path: str | Path) -> pd.Series:
-    """The cells of rules in a file of their own, by row number: JSON lines or CSV with ``row`` and
-    the rules.
+def read_overlays(path: str | Path) -> pd.Series:
+    """The cells of overlays in a file of their own, by row number.
 
-    The rules are the other keys (in CSV each cell is JSON or a word), or JSON under ``rules``. A
-    row is numbered as in the file of people, from 0, and has rules once.
+    The file is JSON lines or CSV with ``row`` and the settings of an overlay as the other keys (in
+    CSV each cell is JSON or a word), or as JSON under ``overlay``. A row is numbered as in the file
+    of people, from 0, and is there once.
     """
     source = existing(path)
     readers = {".jsonl": _json_lines, ".csv": _csv}
     if source.suffix.lower() not in readers:
-        raise UnreadableError(
-            f"{source.name}: a file of people's rules is a {' or '.join(readers)} file"
-        )
+        raise UnreadableError(f"{source.name}: a file of overlays is a {' or '.join(readers)} file")
     rows: dict[int, str] = {}
-    for line, entry in readers[source.suffix.lower()](read_text(source, LIMIT), source.name):
+    for line, entry in readers[source.suffix.lower()](read_text(source, MAX_BYTES), source.name):
         row = entry.pop("row", None)
-        if not isinstance(row, int) or isinstance(row, bool) or not 0 <= row < MOST:
+        if not isinstance(row, int) or isinstance(row, bool) or not 0 <= row < MAX_ROWS:
             raise DataError(
                 f"{source.name}, line {line}: row is a whole number from 0, not {str(row)[:40]!r}"
             )
         if row in rows:
-            raise DataError(f"{source.name}, line {line}: row {row} has rules already")
+            raise DataError(f"{source.name}, line {line}: row {row} has an overlay already")
         rows[row] = _text(entry[WHOLE] if set(entry) == {WHOLE} else entry)
     return pd.Series(rows, dtype=object)
 
@@ -176,7 +173,9 @@ def _check_header(header: list[str], name: str) -> None:
     if not header:
         raise UnreadableError(f"{name} cannot be read: it is empty")
     if stray := [key for key in header if key not in known]:
-        raise ColumnError(f"{name}: no rule is called {stray[0][:40]!r}{hint(stray[0], known)}")
+        raise ColumnError(
+            f"{name}: no setting of an overlay is called {stray[0][:40]!r}{hint(stray[0], known)}"
+        )
     if doubled := [key for key in header if header.count(key) > 1]:
         raise ColumnError(f"{name}: the column {doubled[0]!r} is there twice")
     if "row" not in header:
@@ -184,7 +183,7 @@ def _check_header(header: list[str], name: str) -> None:
 
 
 def _json_or_word(cell: str) -> Any:
-    """A cell as JSON, or as the word that it is; whether that makes a rule is seen later."""
+    """A cell as JSON, or as the word that it is; whether that makes a setting is seen later."""
     try:
         return parse_json(cell, "it")
     except UnreadableError:
