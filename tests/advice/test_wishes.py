@@ -558,7 +558,7 @@ def test_a_file_does_not_depend_on_how_it_is_split():
     rows = part_way(advisor, TABLE.test.X)[:120]
     frame = TABLE.encoder.decode(TABLE.test.X[:120]).astype(object).where(~np.isnan(rows), None)
     limits = [None, '{"locked": ["purpose"]}', '{"max_effort": 50}'] * 40
-    whole = advise(advisor.fitted, frame, rules=pd.Series(limits))
+    whole = advise(advisor.fitted, frame, overlays=pd.Series(limits))
     seen = set()
     for row, person in frame.iterrows():
         alone = advise(
