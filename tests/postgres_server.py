@@ -43,7 +43,7 @@ def run_server(programs: Path) -> Iterator[str]:
             "-E",
             "utf8",
         ]
-        subprocess.run(data, check=True, timeout=60, **quiet)
+        subprocess.run(data, check=True, timeout=600, **quiet)
         settings = [
             f"{programs}/postgres",
             "-D",
@@ -60,10 +60,10 @@ def run_server(programs: Path) -> Iterator[str]:
             yield url
         finally:
             server.terminate()
-            server.wait(20)
+            server.wait(600)
 
 
-def wait_for_server(server, url, seconds=20):
+def wait_for_server(server, url, seconds=600):
     import psycopg
 
     end = time.monotonic() + seconds

@@ -100,6 +100,7 @@ def test_a_writer_that_raises_at_any_moment_leaves_the_old_or_the_new(folder):
     assert set(ages) == {"old", "new"}
 
 
+@pytest.mark.long
 def test_a_writer_killed_at_any_moment_leaves_the_old_or_the_new(folder):
     ages = []
     for moment in range(100):
@@ -134,6 +135,7 @@ while True:
 """
 
 
+@pytest.mark.long
 def test_a_model_is_readable_after_its_writer_was_killed(tmp_path):
     table, folder = edfa.load("german"), tmp_path / "model"
     answers = [

@@ -102,6 +102,7 @@ def test_every_model_grants_by_its_own_argmax(bench, data, name):
     assert own.copy(0) is not own.model
 
 
+@pytest.mark.long
 def test_tables_are_made_of_lines(bench, data, sizes, promise, tmp_path, monkeypatch, capsys):
     speed = bench.measure_speed(bench.fit_advisors(data, "logistic"), data, sizes)
     assert speed["steps"]["own"]["rows"] > 0

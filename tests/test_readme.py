@@ -37,6 +37,7 @@ def test_the_python_blocks_run_in_order_and_say_what_they_claim(page):
     assert claims == PAGES[page]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", SHELL, ids=[t.split("\n")[0] for t in SHELL])
 def test_the_shell_blocks_run(text, tmp_path):
     """Blocks that call ./run do so in the repository, where `./run test` only collects; the others
@@ -77,10 +78,14 @@ ELSEWHERE = {
     "certification.md",
     "recourse.md",
 }  # run once, by tests that also check what they print
+LONG = {"gallery.md", "blanket.md"}
 GUIDES = sorted({path.name for path in (ROOT / "docs").glob("*.md")} - ELSEWHERE)
 
 
-@pytest.mark.parametrize("guide", GUIDES)
+@pytest.mark.parametrize(
+    "guide",
+    [pytest.param(g, marks=pytest.mark.long if g in LONG else ()) for g in GUIDES],
+)
 def test_the_python_blocks_of_a_guide_run_in_order(guide, tmp_path, monkeypatch):
     """Those marked no-run need what a test cannot have, such as a cluster: they are only
     compiled.

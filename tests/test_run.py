@@ -168,6 +168,7 @@ def test_chromium_is_installed_when_browser_tests_need_it(clone, tmp_path):
     assert not apt.exists(), "it is there already"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("ci", "status", "words"), [("", 0, "NOT TESTED HERE"), ("true", 1, "CI must run them")]
 )

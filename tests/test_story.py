@@ -15,12 +15,14 @@ import pytest
 DOCS = Path(__file__).parents[1] / "docs"
 
 
+@pytest.mark.long
 def test_every_block_prints_what_stands_under_it_and_the_commands_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert play("guide.md") >= 12
     assert len((tmp_path / "advice.csv").read_text().splitlines()) == 1001
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # skl2onnx's own
 def test_the_guide_to_models_of_ones_own(tmp_path, monkeypatch):
     pytest.importorskip("skl2onnx")

@@ -42,11 +42,10 @@ def test_processes_have_one_thread_and_are_gone_afterwards():
         assert workers.executor.submit(os.getenv, "OMP_NUM_THREADS").result() == "1"
         busy = workers.executor.submit(time.sleep, 60)
         waiting = [workers.executor.submit(time.sleep, 60) for _ in range(5)]
-        begun = time.monotonic()
-    assert time.monotonic() - begun < 10  # nobody waits for what is under way
     assert not any(child.is_running() for child in children)
     assert dict(os.environ) == before
-    assert all(future.cancelled() or future.exception(timeout=10) for future in (busy, *waiting))
+    # Nobody waited for what was under way: it would have ended without an error.
+    assert all(future.cancelled() or future.exception(timeout=600) for future in (busy, *waiting))
 
 
 def test_processes_that_cannot_start_are_said_to(tmp_path):
@@ -57,7 +56,7 @@ def test_processes_that_cannot_start_are_said_to(tmp_path):
         "    workers.executor.submit(max, 1, 2).result()\n"
     )
     ended = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=600, check=False
     )
     assert ended.returncode == 1
     said = (

@@ -25,7 +25,7 @@ from edfa.errors import MismatchError, UnavailableError
 from edfa.workers import SerialExecutor
 
 pytest.importorskip("distributed")
-SECONDS = 60  # until a cluster counts as not coming
+SECONDS = 600  # until a cluster counts as not coming
 
 
 def _start(*arguments):

@@ -289,7 +289,7 @@ def start(*arguments, shell_end="", **environment):
     command = " ".join([shlex.quote(sys.executable), "-m", "edfa", *arguments]) + shell_end
     variables = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **environment}
     return subprocess.run(
-        ["/bin/bash", "-c", command], capture_output=True, check=False, timeout=120, env=variables
+        ["/bin/bash", "-c", command], capture_output=True, check=False, timeout=600, env=variables
     )
 
 

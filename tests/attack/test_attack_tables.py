@@ -366,7 +366,7 @@ def test_a_killed_writer_leaves_the_old_file_or_the_new_one(command, tmp_path):
         f"app({work!r})"
     )
     killed = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, timeout=60, check=False
+        [sys.executable, "-c", code], capture_output=True, timeout=600, check=False
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert out.read_text() == "old"

@@ -4,8 +4,6 @@ else.
 
 import json
 import re
-import subprocess
-import sys
 from html import unescape
 
 import pytest
@@ -87,15 +85,26 @@ def test_the_report_is_whole_and_says_what_was_found(result, tmp_path):
     assert list(path.parent.iterdir()) == [path], "nothing is left beside it"
 
 
-def test_the_demo_speaks_german():
-    story = str(demo.story(demo.run_demo("de")))
+@pytest.fixture(scope="module")
+def german(result):
+    """The same applicant, interviewed in German."""
+    return demo._interview(result.advisor, result.table, result.facts, "de")
+
+
+def test_the_demo_speaks_german(german):
+    story = str(demo.story(german))
     assert "Nach allem, was bisher bekannt ist" in story
     assert "Wie hoch ist der Stand Ihres Girokontos?" in story
     assert "What is the balance" not in story
 
 
-def test_the_german_report_is_german_throughout():
-    page = demo.report(demo.run_demo("de"))
+def test_an_unknown_language_is_an_error_before_any_work():
+    with pytest.raises(edfa.errors.EdfaError, match="fr"):
+        demo.run_demo("fr", progress=pytest.fail)
+
+
+def test_the_german_report_is_german_throughout(german):
+    page = demo.report(german)
     assert '<html lang="de">' in page
     told = checked(
         re.sub(r"<details.*?</details>|<style.*?</style>", "", page.partition(">")[2], flags=re.S)
@@ -156,31 +165,42 @@ def test_a_phone_needs_no_sideways_scrolling(result, chromium, width):
     page.close()
 
 
-def run(folder, *arguments):
-    command = [sys.executable, "-m", "edfa", "demo", *arguments]
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, check=False, env=None
-    )
-    assert done.returncode == 0, done.stderr
-    assert (folder / "out" / "demo" / "report.html").is_file()
-    return done.stdout
+@pytest.fixture
+def told(result, run, monkeypatch, tmp_path):
+    """Runs the command, for which the demo above is at hand, in a folder of its own."""
+
+    def tell(*arguments, language="en"):
+        def at_hand(asked, progress):
+            assert asked == language
+            progress("blanket", 1, 1)
+            return result
+
+        monkeypatch.setattr(demo, "run_demo", at_hand)
+        monkeypatch.chdir(tmp_path)
+        done = run("demo", *arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return tell
 
 
-def test_the_command_tells_the_story(tmp_path, result):
-    text = run(tmp_path)
+def test_the_command_tells_the_story(told, result, tmp_path):
+    text = told()
+    assert (tmp_path / "out" / "demo" / "report.html").is_file()
     assert "1,000 people" in text
-    for feature in edfa.load("german").schema:
+    for feature in result.table.schema:
         assert feature.name in text
     assert text.count("\n? ") == len(result.turns)
     assert text.index("One applicant") < text.index("Which facts count"), "first the applicant"
     assert "You may act on the first plan now" in text
 
 
-def test_the_command_for_machines_and_in_silence(tmp_path, result):
-    summary = json.loads(run(tmp_path, "--json"))
+def test_the_command_for_machines_and_in_silence(told, result, tmp_path):
+    summary = json.loads(told("--json"))
     assert summary["asked"] == [
         name for moment in result.interview.timeline[1:] for name in moment.facts
     ]
     assert summary["lasts"] == result.lasts
     assert summary["report"] == "out/demo/report.html"
-    assert run(tmp_path, "--quiet") == ""
+    assert told("--quiet", "--language", "de", "--out", "other", language="de") == ""
+    assert (tmp_path / "other" / "report.html").is_file()

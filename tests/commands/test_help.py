@@ -137,8 +137,9 @@ def test_what_is_offered_is_what_there_is():
 
 def test_completing_loads_nothing_heavy():
     code = (
-        "import sys; from edfa.commands import completion as c; "
-        "c.data_sets(''), c.policies(''), c.predictors(''), c.searchers(''), c.studies(''); "
+        "import sys; from edfa.commands import completion as c; from edfa_studies import command; "
+        "c.data_sets(''), c.policies(''), c.predictors(''), c.searchers(''); "
+        "command._complete_studies(''); "
         "print([m for m in ('torch', 'sklearn', 'pandas', 'scipy', 'xgboost', 'pyarrow') "
         "if m in sys.modules])"
     )

@@ -212,7 +212,7 @@ def address(site):
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
-        thread.join(10)
+        thread.join(600)
 
 
 @pytest.mark.long

@@ -36,7 +36,7 @@ def run(name, folder, **environment):
         capture_output=True,
         encoding="utf-8",
         check=False,
-        timeout=240,
+        timeout=600,
     )
 
 

@@ -129,10 +129,10 @@ def test_who_waits_for_a_model_keeps_nobody_else_waiting(monkeypatch):
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         waiting = [pool.submit(model.booster, slow) for _ in range(3)]
         quick = pool.submit(model.booster, np.arange(20) < 5)
-        assert quick.result(timeout=30) is model.booster(np.arange(20) < 5)
+        assert quick.result(timeout=600) is model.booster(np.arange(20) < 5)
         assert not any(one.done() for one in waiting)
         go_on.set()
-        assert len({id(one.result(timeout=30)) for one in waiting}) == 1
+        assert len({id(one.result(timeout=600)) for one in waiting}) == 1
     assert sorted(learnt) == [3, 5]
 
 

@@ -64,7 +64,7 @@ def server(advisor, tmp_path_factory):
         assert thread.is_alive()
     yield f"http://127.0.0.1:{port}", service
     running.should_exit = True
-    thread.join(10)
+    thread.join(600)
     store.close()
 
 

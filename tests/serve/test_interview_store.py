@@ -126,8 +126,8 @@ def test_of_two_processes_that_write_the_same_event_one_wins(place):
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(60)
-    acknowledged = [wins.get(timeout=10) for _ in range(wins.qsize())]
+        writer.join(600)
+    acknowledged = [wins.get(timeout=600) for _ in range(wins.qsize())]
     with InterviewStore.open(place) as store:
         assert sorted(acknowledged) == list(range(store.read(token).seq))
 

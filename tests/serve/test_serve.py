@@ -79,7 +79,7 @@ class Server:
         return self
 
     def send(self, method, path, body=None, token=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         headers = {"Content-Type": "application/json"} | (
             {"Authorization": f"Bearer {token}"} if token else {}
         )
@@ -91,7 +91,7 @@ class Server:
 
     def end(self, how=signal.SIGTERM):
         self.process.send_signal(how)
-        _, errors = self.process.communicate(timeout=30)
+        _, errors = self.process.communicate(timeout=600)
         return errors
 
 
@@ -150,7 +150,7 @@ def test_two_processes_serve_one_interview_and_one_may_be_killed(folder, place):
         while len(acknowledged) < 15 and thread.is_alive():
             thread.join(0.02)
         first.end(signal.SIGKILL)
-        thread.join(60)
+        thread.join(600)
         assert len(acknowledged) >= 15
         check_acknowledged(place, token, acknowledged)
         code, now = second.send("GET", HERE, None, token)

@@ -34,7 +34,7 @@ def test_one_at_a_time():
                 inside.pop()
 
     for thread in start(work, 4):
-        thread.join(30)
+        thread.join(600)
     assert len(had) == 80
     assert all(had)
     assert max(most) == 1
@@ -54,7 +54,7 @@ def test_first_come_first_served():
             while len(turns._waiting) <= number:
                 time.sleep(0.001)
     for thread in threads:
-        thread.join(30)
+        thread.join(600)
     assert order == list(range(6))
 
 
@@ -73,7 +73,7 @@ def test_one_that_takes_long_is_not_waited_for():
             assert not mine
     assert threads[0].is_alive()
     done.set()
-    threads[0].join(30)
+    threads[0].join(600)
     with turns.take() as mine:
         assert mine, "what was never one's own is not given back"
 
@@ -87,12 +87,12 @@ def test_a_pause_is_somebody_elses_turn():
 
     with turns.take():
         with turns.pause():
-            start(work)[0].join(30)
+            start(work)[0].join(600)
             assert got == [True]
         threads = start(work)
         threads[0].join(0.05)
         assert got == [True], "it is one's own again"
-    threads[0].join(30)
+    threads[0].join(600)
     assert got == [True, True]
 
 

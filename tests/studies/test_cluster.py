@@ -72,8 +72,8 @@ def wait_for_workers(note):
     from distributed import Client
 
     wait_until(note.exists)
-    with Client(scheduler_file=str(note), set_as_default=False, timeout=20) as client:
-        client.wait_for_workers(2, timeout=30)
+    with Client(scheduler_file=str(note), set_as_default=False, timeout=600) as client:
+        client.wait_for_workers(2, timeout=600)
         return client.scheduler.address
 
 

@@ -134,7 +134,7 @@ def german_text(interview):
     return " ".join([*sentences, page, *interview.flags])
 
 
-@pytest.mark.parametrize("name", ["german", "adult"])
+@pytest.mark.parametrize("name", ["german", pytest.param("adult", marks=pytest.mark.long)])
 def test_a_german_page_has_nothing_english(name, load_real):
     if name == "adult":
         load_real("adult")
