@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 import edfa
 from edfa import EDFA, SubsetXGB
 from edfa.acquisition import Greedy
-from edfa.data.cube import Cube
+from edfa.data.synthetic import Cube
 from edfa.explanation.necessity import sweep
 from edfa.explanation.support import Support
 from edfa.predictors.xgb import SubsetXGB as Model

@@ -25,8 +25,8 @@ from edfa.acquisition.greedy import Greedy
 from edfa.acquisition.gsmrl import GSMRL
 from edfa.acquisition.loop import acquire
 from edfa.acquisition.random import Random
-from edfa.data.cube import Cube
 from edfa.data.schema import Schema
+from edfa.data.synthetic import Cube
 from edfa.data.table import Table
 from edfa.people import Background, People
 from edfa.predictors.mlp import MaskedMLP

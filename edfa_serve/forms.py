@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from edfa.data.column import Levels, Measure
-from edfa.data.encode import Encoder
+from edfa.data.encode import Encoder, Levels, Measure
 from edfa.data.values import exact_text, parse_number
 from edfa.errors import FactError
 from edfa.text import phrases

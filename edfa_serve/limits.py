@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edfa.advice.fitted import FittedAdvisor
-from edfa.data.column import Measure
+from edfa.data.encode import Measure
 from edfa.data.rules import Overlay
 from edfa_serve.forms import Choice, Given, UnclearError, read_number
 from edfa_serve.wording import Wording

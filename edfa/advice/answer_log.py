@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from edfa.data.edge import Flag, find_flag
-from edfa.data.encode import Encoder
+from edfa.data.encode import Encoder, Flag
 from edfa.data.schema import Schema
 from edfa.errors import DataError, FactError, UnknownNameError
 from edfa.reading import is_unicode
@@ -95,7 +94,7 @@ class AnswerLog:
         if name not in self.facts or value is None or value == "":
             return None
         if self._is_relevant(name):
-            return find_flag(self.encoder[name], value)
+            return self.encoder[name].find_flag(value)
         return None if self._understood(name, value) else Flag(name, "left_out", value)
 
     def _is_relevant(self, name: str) -> bool:

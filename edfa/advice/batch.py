@@ -13,7 +13,7 @@ from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.overlays import Overlays
 from edfa.advice.promise import CertifyLater
 from edfa.advice.standing import Certifying, find_standings
-from edfa.data.edge import Flag
+from edfa.data.encode import Flag
 from edfa.data.partial import encode_partial
 from edfa.data.rules import Overlay
 from edfa.parallel import count_jobs, map_parallel

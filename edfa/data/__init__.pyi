@@ -6,9 +6,9 @@ from .encode import Encoder as Encoder
 from .feature import Feature as Feature
 from .infer_schema import infer_card as infer_card
 from .infer_schema import infer_schema as infer_schema
-from .mechanisms import random_mechanisms as random_mechanisms
 from .read import read_frame as read_frame
 from .schema import Schema as Schema
 from .synthetic import credit_story as credit_story
+from .synthetic import random_mechanisms as random_mechanisms
 from .synthetic import random_network as random_network
 from .table import Table as Table

@@ -22,22 +22,495 @@ The range is what training showed, widened by the card's ``range`` where that is
 """
 
 import json
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edfa.data.column import Levels, Measure
+from edfa.data.feature import Feature
 from edfa.data.schema import Schema
-from edfa.data.values import to_pandas
-from edfa.errors import ColumnError, DataError, UnknownNameError, hint
-from edfa.typing import Float32Array
+from edfa.data.values import (
+    LARGEST,
+    SHOWN,
+    as_number,
+    as_word,
+    exact,
+    match_level,
+    read_numbers,
+    shorten,
+    to_pandas,
+    to_words,
+)
+from edfa.errors import ColumnError, DataError, FactError, UnknownNameError, hint
+from edfa.typing import BoolArray, Float32Array
 
-__all__ = ["Encoder", "Levels", "Measure"]
+__all__ = ["Encoder", "Flag", "FlagKind", "Levels", "Measure"]
+
+# a range is at most so many steps of the scale wide: float32 tells a state from the value above it
+FINEST = 1e6
+
+
+FlagKind = Literal["above", "below", "between", "left_out"]
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One fact that is not taken as it was told, because it lies beyond what training showed.
+
+    Parameters
+    ----------
+    feature
+        The feature's name.
+    kind
+        ``"above"`` or ``"below"`` (of all that was seen), ``"between"`` (levels that were seen), or
+        ``"left_out"`` (it cannot be understood, and does not matter to the decision).
+    told
+        What the person said.
+    taken
+        The value that stands for it; None if it was left out.
+    """
+
+    feature: str
+    kind: FlagKind
+    told: Any
+    taken: Any = None
+
+
+class _Column(ABC):
+    """What the encodings of all kinds of features share."""
+
+    name: str
+    whole: bool
+    states: tuple[float | None, ...]
+
+    @property
+    @abstractmethod
+    def slots(self) -> Float32Array:
+        """The code of each state, (states,)."""
+
+    @property
+    @abstractmethod
+    def ends(self) -> tuple[float, float]:
+        """The lowest and the highest number that is understood."""
+
+    @abstractmethod
+    def at_edge(self, value: Any) -> float | None:
+        """The number that stands for one that training never showed; None: it is taken as it is.
+
+        FactError for a number that cannot be: far outside, or negative where no number is.
+        """
+
+    @abstractmethod
+    def encode_one(self, value: Any) -> float:
+        """The code of one value; FactError unless training showed it."""
+
+    def encode_fact(self, value: Any) -> float:
+        """The code of what a person tells, moved as ``at_edge`` says."""
+        edge = self.at_edge(value)
+        return self.encode_one(value if edge is None else edge)
+
+    def find_flag(self, value: Any) -> Flag | None:
+        """The flag of one answer; None if it is taken as told. FactError for an answer that cannot
+        be understood.
+
+        >>> import edfa
+        >>> edfa.load("german").encoder["age"].find_flag(80)
+        Flag(feature='age', kind='above', told=80, taken=75)
+        """
+        taken = self.at_edge(value)
+        number = None if taken is None else as_number(value, self.name)
+        if number is None:  # a gap is never moved
+            return None
+        low, high = self.ends
+        kind: FlagKind = "above" if number > high else "below" if number < low else "between"
+        return Flag(self.name, kind, value, taken)
+
+    def _encode_state(self, state: float | None) -> float:
+        """The code of a state; FactError for a gap where training had none."""
+        if state not in self.states:
+            raise FactError(f"{self.name}: a value is needed, none was given")
+        return float(self.slots[self.states.index(state)])
+
+    def _cannot_be(self, number: float) -> bool:
+        """Whether a number is implausibly far out of range: negative where none is, or as far out
+        as a typing error.
+        """
+        low, high = self.ends
+        return number < 0 <= low or max(low - number, number - high) > high - low
+
+
+@dataclass(frozen=True)
+class Measure(_Column):
+    """The encoding of a continuous feature: standardised measurements, and its states one step
+    apart below them.
+
+    Parameters
+    ----------
+    name
+        The feature.
+    mean, scale
+        Mean and standard deviation of the training measurements, states left out; a scale of 0
+        becomes 1.
+    low, high
+        The range of values that are understood: what training showed, widened by the card's
+        ``range``.
+    typical
+        The median training measurement, put where a batch has a gap and training had none.
+    whole
+        Whether the column holds integers, so that decoded values are integers too.
+    states
+        None for a missing value if training rows had any, then the card's codes.
+    """
+
+    name: str
+    mean: float
+    scale: float
+    low: float
+    high: float
+    typical: float
+    whole: bool
+    states: tuple[float | None, ...] = ()
+
+    @classmethod
+    def fit(cls, values: pd.Series, feature: Feature) -> "Measure":
+        """Learn the scale from training values, (rows,), numbers or null; codes and nulls are no
+        measurements.
+        """
+        codes = [float(code) for code in feature.codes]
+        gaps = values.isna()
+        known = (
+            values[~gaps & ~values.isin(codes)].to_numpy(float)
+            if codes or gaps.any()
+            else values.to_numpy(float)
+        )
+        known = known if len(known) else np.zeros(1)
+        if not (np.abs(known) <= LARGEST).all():
+            raise ColumnError(
+                f"column {feature.name!r} is infinite, or beyond {LARGEST:g}, in some row"
+            )
+        first, last = feature.range or (math.inf, -math.inf)
+        low = float(min(known.min(), first if math.isfinite(first) else math.inf))
+        high = float(max(known.max(), last if math.isfinite(last) else -math.inf))
+        return cls(
+            name=feature.name,
+            mean=float(known.mean()),
+            scale=max(float(known.std()) or 1.0, (high - low) / FINEST),
+            low=low,
+            high=high,
+            typical=float(np.quantile(known, 0.5, method="lower")),
+            whole=values.dtype.kind == "i",
+            states=(*([None] if gaps.any() else []), *codes),
+        )
+
+    def _standardise(self, numbers: npt.ArrayLike) -> Float32Array:
+        """Numbers of any shape in standard deviations from the mean."""
+        return ((np.asarray(numbers, dtype=float) - self.mean) / self.scale).astype(np.float32)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The lowest and the highest number that is understood."""
+        return self.low, self.high
+
+    @property
+    def slots(self) -> Float32Array:
+        """The code of each state, (states,): one step each below the code of the lowest value."""
+        floor = self._standardise(self.low)
+        return (floor - 1 - np.arange(len(self.states))).astype(np.float32)
+
+    def encode(self, values: pd.Series) -> Float32Array:
+        """The codes of numbers or nulls, (rows,), without NaN; values outside the range move to its
+        edge.
+        """
+        numbers = read_numbers(values).to_numpy(float)
+        gaps = np.isnan(numbers)
+        codes = self._standardise(
+            np.clip(np.where(gaps, self.typical, numbers), self.low, self.high)
+        )
+        for state, slot in zip(self.states, self.slots, strict=True):
+            codes[gaps if state is None else numbers == state] = slot
+        return codes
+
+    def outside(self, values: pd.Series) -> BoolArray:
+        """Which numbers, (rows,), ``encode`` moves to an edge of the range."""
+        numbers = read_numbers(values).to_numpy(float)
+        beyond = (numbers < self.low) | (numbers > self.high)
+        return np.asarray(
+            beyond & ~np.isin(numbers, [state for state in self.states if state is not None])
+        )
+
+    def at_edge(self, value: Any) -> float | None:
+        """The end of the range that stands for a number slightly beyond it; None: the answer is
+        taken as it is.
+
+        FactError for a number that cannot be: far outside, or negative where no number is.
+        """
+        number = self._number(value)
+        if number is None or number in self.states or self.low <= number <= self.high:
+            return None
+        if self._cannot_be(number):
+            raise self._outside(number)
+        edge = self.low if number < self.low else self.high
+        return int(edge) if self.whole and edge.is_integer() else edge
+
+    def _number(self, value: Any) -> float | None:
+        """An answer as a number; one that reads like an end of the range, in six digits, is that
+        end.
+        """
+        number = as_number(value, self.name)
+        if number is None or self.whole or number in self.states or self.low <= number <= self.high:
+            return number
+        return next((end for end in (self.low, self.high) if f"{end:g}" == f"{number:g}"), number)
+
+    def _outside(self, number: float) -> FactError:
+        ends = f"{exact(self.low)} to {exact(self.high)}"
+        return FactError(f"{self.name}: {exact(number)} is outside {ends}, the values learnt from")
+
+    def encode_one(self, value: Any) -> float:
+        """The code of one value; FactError if it is no number, outside the range, or an unknown
+        gap.
+        """
+        number = self._number(value)
+        if number is None or number in self.states:
+            return self._encode_state(number)
+        if not self.low <= number <= self.high:
+            raise self._outside(number)
+        return float(self._standardise(number))
+
+    def decode_one(self, code: float) -> Any:
+        """The value of one code, as ``decode`` finds it; None for a truly missing one."""
+        single = np.float32(code)
+        for state, slot in zip(self.states, self.slots, strict=True) if self.states else ():
+            if slot == single:
+                return state
+        exact = float(single) * self.scale + self.mean
+        number = exact
+        for digits in range(16):
+            power = 10.0**digits
+            if np.float32((round(exact * power) / power - self.mean) / self.scale) == single:
+                number = round(exact * power) / power
+                break
+        return int(number) if self.whole and number.is_integer() else number
+
+    def decode(self, codes: Float32Array) -> pd.Series:
+        """The numbers of codes, (rows,): of all decimals that would encode to the same float32, the
+        shortest.
+
+        So ``encode(decode(c)) == c`` bit for bit for every code that came from a number, and a
+        person's own number comes back exactly whenever float32 can tell it from its neighbours. A
+        truly missing value is NaN.
+        """
+        exact = codes.astype(float) * self.scale + self.mean
+        numbers, unsettled = np.round(exact), np.ones(len(codes), dtype=bool)
+        for digits in range(16):
+            numbers[unsettled] = np.round(exact[unsettled], digits)
+            unsettled[unsettled] = self._standardise(numbers[unsettled]) != codes[unsettled]
+            if not unsettled.any():
+                break
+        numbers[unsettled] = exact[unsettled]
+        for state, slot in zip(self.states, self.slots, strict=True):
+            numbers[codes == slot] = np.nan if state is None else state
+        integers = (
+            self.whole
+            and not np.isnan(numbers).any()
+            and bool((numbers == np.round(numbers)).all())
+        )
+        return pd.Series(numbers.astype("int64") if integers else numbers)
+
+
+@dataclass(frozen=True)
+class Levels(_Column):
+    """The encoding of an ordinal or categorical feature: levels numbered from 0, and its states
+    beside them.
+
+    Parameters
+    ----------
+    name
+        The feature.
+    levels
+        Its values in the order of their codes, all strings or all numbers.
+    typical
+        The level put where a batch has one that training never showed: the median of ordinal
+        numbers, else the most frequent level.
+    ordered
+        Whether the feature is ordinal: its states are then numbered down from -1, else on from the
+        last level.
+    whole
+        Whether the column holds integers, so that decoded values are integers too.
+    states
+        None for a missing value if training rows had any, then the card's codes.
+    """
+
+    name: str
+    levels: tuple[str | float, ...]
+    typical: str | float
+    ordered: bool
+    whole: bool
+    states: tuple[float | None, ...] = ()
+
+    @classmethod
+    def fit(cls, values: pd.Series, feature: Feature) -> "Levels":
+        """Learn the levels from training values, (rows,): the card's if it lists any, else those
+        that occur, sorted.
+        """
+        codes = [float(code) for code in feature.codes]
+        known = values.dropna()
+        known = known[~known.isin(codes)] if codes else known
+        convert = str if feature.words else float
+        levels = tuple(convert(v) for v in (feature.levels or sorted(known.unique()))) or (
+            (0.0,) if codes else ()
+        )
+        counts = known.value_counts()
+        ordered = feature.kind == "ordinal"
+        median = (
+            float(np.quantile(known, 0.5, method="lower"))
+            if ordered and not feature.words and len(known)
+            else None
+        )
+        mode = max(levels, key=lambda level: (counts.get(level, 0), -levels.index(level)))
+        return cls(
+            name=feature.name,
+            levels=levels,
+            typical=mode if median is None else median,
+            ordered=ordered,
+            whole=values.dtype.kind == "i",
+            states=(*([None] if values.isna().any() else []), *codes),
+        )
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The lowest and the highest level of numbers."""
+        numbers = [float(level) for level in self.levels]
+        return min(numbers), max(numbers)
+
+    @property
+    def slots(self) -> Float32Array:
+        """The code of each state, (states,): below 0 if ordered, else after the last level."""
+        steps = np.arange(len(self.states), dtype=np.float32)
+        return -1 - steps if self.ordered else len(self.levels) + steps
+
+    @property
+    def words(self) -> bool:
+        """Whether the levels are strings rather than numbers."""
+        return isinstance(self.levels[0], str)
+
+    def encode(self, values: pd.Series) -> Float32Array:
+        """The codes of levels or nulls, (rows,), without NaN; an unknown level becomes the nearest
+        or typical one.
+        """
+        values = to_words(values) if self.words else read_numbers(values)
+        codes = pd.Index(self.levels).get_indexer(pd.Index(values)).astype(np.float32)
+        unknown = codes < 0
+        codes[unknown] = self._nearest(values[unknown])
+        for state, slot in zip(self.states, self.slots, strict=True):
+            codes[values.isna() if state is None else values == state] = slot
+        return codes
+
+    def _nearest(self, values: pd.Series) -> Float32Array | float:
+        """The codes of values that are no levels: the nearest of ordinal numbers, else the typical
+        level.
+        """
+        typical = float(self.levels.index(self.typical))
+        if self.words:
+            which, distinct = pd.factorize(values)
+            same = [self._position(word) for word in distinct.tolist()]
+            return np.array(
+                [*(typical if i is None else i for i in same), typical], dtype=np.float32
+            )[which]
+        if not self.ordered:
+            return typical
+        gaps = values.isna().to_numpy()
+        distance = np.abs(
+            np.asarray(self.levels, float)[None]
+            - np.where(gaps, 0.0, values.to_numpy(float))[:, None]
+        )
+        return np.where(gaps, typical, distance.argmin(axis=1)).astype(np.float32)
+
+    def _position(self, answer: str | float) -> int | None:
+        """The position of a level; of a word also the one that it means. None: it is no level."""
+        level = match_level(answer, self._words) if isinstance(answer, str) else answer
+        return self.levels.index(level) if level is not None and level in self.levels else None
+
+    @property
+    def _words(self) -> tuple[str, ...]:
+        return tuple(level for level in self.levels if isinstance(level, str))
+
+    def outside(self, values: pd.Series) -> BoolArray:
+        """Which ordinal numbers, (rows,), ``encode`` moves to the nearest level; words never
+        move.
+        """
+        known = values.isna() | values.isin(
+            [*self.levels, *(state for state in self.states if state is not None)]
+        )
+        return np.asarray(~known) & (self.ordered and not self.words)
+
+    def at_edge(self, value: Any) -> float | None:
+        """The level that stands for an ordinal number that is none; None: the answer is taken as it
+        is.
+
+        FactError for a number that cannot be: far outside, or negative where no level is.
+        """
+        if self.words or not self.ordered or (number := as_number(value, self.name)) is None:
+            return None
+        levels = np.asarray(self.levels, dtype=float)
+        if number in self.levels or number in self.states:
+            return None
+        if self._cannot_be(number):
+            raise self._no_level(number)
+        nearest = float(levels[np.abs(levels - number).argmin()])
+        return int(nearest) if self.whole else nearest
+
+    def _no_level(self, answer: str | float) -> FactError:
+        shown = self._words if self.words else [exact(float(level)) for level in self.levels]
+        text = answer if isinstance(answer, str) else exact(answer)
+        return FactError(f"{self.name}: no level {shorten(text)}{hint(text[:SHOWN], shown)}")
+
+    def encode_one(self, value: Any) -> float:
+        """The code of one value; FactError if it is no level, or a gap where training had none."""
+        answer = as_word(value, self.name) if self.words else as_number(value, self.name)
+        position = None if answer is None else self._position(answer)
+        if position is not None:
+            return float(position)
+        if answer is None or (not isinstance(answer, str) and answer in self.states):
+            return self._encode_state(answer)
+        raise self._no_level(answer)
+
+    def decode_one(self, code: float) -> Any:
+        """The value of one code, as ``decode`` finds it; None for a truly missing one."""
+        position = int(code)
+        if position == code and 0 <= position < len(self.levels):
+            level: Any = self.levels[position]
+            return int(level) if self.whole and not self.words else level
+        for state, slot in zip(self.states, self.slots, strict=True):
+            if slot == code:
+                return int(state) if self.whole and state is not None else state
+        raise DataError(f"{self.name}: {code} is not the code of any level")
+
+    def decode(self, codes: Float32Array) -> pd.Series:
+        """The strings, or numbers, of codes, (rows,); a truly missing value is null. DataError for
+        any other code.
+        """
+        numbers = np.concatenate([np.arange(len(self.levels)), self.slots]).astype(np.float32)
+        order = np.argsort(numbers)
+        position = order[np.clip(np.searchsorted(numbers[order], codes), 0, len(numbers) - 1)]
+        if not np.array_equal(numbers[position], codes):
+            stray = codes[numbers[position] != codes][0]
+            raise DataError(f"{self.name}: {stray} is not the code of any level")
+        if self.words:
+            return pd.Series(
+                np.array([*self.levels, *self.states], dtype=object)[position], dtype="str"
+            )
+        values = np.array([*self.levels, *(np.nan if s is None else s for s in self.states)])[
+            position
+        ]
+        return pd.Series(
+            values.astype("int64") if self.whole and not np.isnan(values).any() else values
+        )
 
 
 @dataclass(frozen=True)

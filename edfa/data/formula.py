@@ -20,7 +20,7 @@ from edfa.typing import Float64Array
 
 __all__ = ["Formula"]
 
-LONGEST, DEEPEST = 500, 50  # characters, and brackets inside brackets
+MAX_CHARACTERS, MAX_DEPTH = 500, 50  # of a formula, and of brackets inside brackets
 OPERATORS: Mapping[type, Callable[..., Any]] = {
     ast.Add: np.add,
     ast.Sub: np.subtract,
@@ -38,11 +38,20 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 SINGLE = ("floor", "round")  # functions of one number
 
 
+class _NotAFormulaError(Exception):
+    """Why a text is no formula."""
+
+
 @dataclass(frozen=True)
 class Formula:
     """An arithmetic expression of features.
 
-    ``text`` is what was written, ``names`` the features it is about, in order.
+    Parameters
+    ----------
+    text
+        What was written.
+    names
+        The features it is about, in order.
 
     Examples
     --------
@@ -55,41 +64,27 @@ class Formula:
 
     text: str
     names: tuple[str, ...]
-    tree: ast.expr
-    quoted: Mapping[str, str]
 
     @classmethod
     def of(cls, text: str, where: str = "formula") -> "Formula":
         """Read a formula; ``SettingError``, which begins with ``where``, if it is not one."""
-        quoted: dict[str, str] = {}
-
-        def quote(match: re.Match[str]) -> str:
-            name = f"quoted_{len(quoted)}_"
-            quoted[name] = match[1]
-            return name
-
-        def wrong(why: str) -> SettingError:
-            return SettingError(f"{where} = {text!r}: {why}")
-
-        if len(text) > LONGEST:
+        if len(text) > MAX_CHARACTERS:
             raise SettingError(
-                f"{where}: a formula has at most {LONGEST} characters, not {len(text)}"
+                f"{where}: a formula has at most {MAX_CHARACTERS} characters, not {len(text)}"
             )
+        names: dict[str, None] = {}
+
+        def look_up(name: str) -> Float64Array:
+            names[name] = None
+            return np.ones(1)
+
         try:
-            tree = ast.parse(re.sub(r"`([^`]+)`", quote, text).strip(), mode="eval").body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise wrong("not a formula of numbers, features and + - * /") from None
-        _check(tree, wrong)
-        functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-        ids = [
-            node.id
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Name) and id(node) not in functions
-        ]
-        names = tuple(dict.fromkeys(quoted.get(name, name) for name in ids))
-        if not names:
-            raise wrong("it names no feature")
-        return cls(text, names, tree, quoted)
+            _evaluate(text, look_up)
+            if not names:
+                raise _NotAFormulaError("it names no feature")
+        except _NotAFormulaError as error:
+            raise SettingError(f"{where} = {text!r}: {error}") from None
+        return cls(text, tuple(names))
 
     def __call__(self, values: Mapping[str, Float64Array]) -> Float64Array:
         """The formula's value for each row of ``values``, which has a column (rows,) for each of
@@ -97,47 +92,46 @@ class Formula:
 
         What cannot be worked out, such as a division by zero, is NaN.
         """
-        with np.errstate(all="ignore"):
-            result = np.asarray(self._value(self.tree, values), dtype=np.float64)
+        result = np.asarray(_evaluate(self.text, values.__getitem__), dtype=np.float64)
         return np.where(np.isfinite(result), result, np.nan)
 
-    def _value(self, node: ast.expr, values: Mapping[str, Float64Array]) -> Any:
-        match node:
-            case ast.Constant():
-                return float(node.value)  # type: ignore[arg-type]
-            case ast.Name():
-                return values[self.quoted.get(node.id, node.id)]
-            case ast.UnaryOp():
-                return OPERATORS[type(node.op)](self._value(node.operand, values))
-            case ast.BinOp():
-                return OPERATORS[type(node.op)](
-                    self._value(node.left, values), self._value(node.right, values)
-                )
-            case ast.Call(func=ast.Name(id=name)):
-                return FUNCTIONS[name](*(self._value(part, values) for part in node.args))
-        raise SettingError(f"{self.text!r} is not a formula")  # of() has refused it already
+
+def _evaluate(text: str, look_up: Callable[[str], Float64Array]) -> Any:
+    """The value of a formula, (rows,), of the features that ``look_up`` knows by name."""
+    quoted: dict[str, str] = {}
+
+    def quote(match: re.Match[str]) -> str:
+        name = f"quoted_{len(quoted)}_"
+        quoted[name] = match[1]
+        return name
+
+    try:
+        tree = ast.parse(re.sub(r"`([^`]+)`", quote, text).strip(), mode="eval").body
+        with np.errstate(all="ignore"):
+            return _value(tree, lambda name: look_up(quoted.get(name, name)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
+        raise _NotAFormulaError("not a formula of numbers, features and + - * /") from None
 
 
-def _check(node: ast.expr, wrong: Callable[[str], SettingError], depth: int = 0) -> None:
-    """Raise unless the tree is made of the grammar's nodes alone."""
-    if depth > DEEPEST:
-        raise wrong(f"brackets inside brackets more than {DEEPEST} times")
+def _value(node: ast.expr, look_up: Callable[[str], Float64Array], depth: int = 0) -> Any:
+    """The value of a part of a formula; raises unless it is of the grammar's nodes alone."""
+    if depth > MAX_DEPTH:
+        raise _NotAFormulaError(f"brackets inside brackets more than {MAX_DEPTH} times")
     match node:
-        case ast.Name():
-            return None
-        case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
-            return None
-        case ast.UnaryOp() if type(node.op) in OPERATORS:
-            return _check(node.operand, wrong, depth + 1)
-        case ast.BinOp() if type(node.op) in OPERATORS:
-            _check(node.left, wrong, depth + 1)
-            return _check(node.right, wrong, depth + 1)
+        case ast.Name(id=name):
+            return look_up(name)
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return float(number)
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in OPERATORS:
+            return OPERATORS[type(op)](_value(operand, look_up, depth + 1))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
+            return OPERATORS[type(op)](
+                _value(left, look_up, depth + 1), _value(right, look_up, depth + 1)
+            )
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS and args:
             if name in SINGLE and len(args) != 1:
-                raise wrong(f"{name} is of one number")
-            for part in args:
-                _check(part, wrong, depth + 1)
-            return None
-    raise wrong(
+                raise _NotAFormulaError(f"{name} is of one number")
+            return FUNCTIONS[name](*(_value(part, look_up, depth + 1) for part in args))
+    raise _NotAFormulaError(
         "only numbers, features, + - * /, brackets, min, max, floor and round can be in a formula"
     )

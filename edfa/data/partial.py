@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from edfa.data.edge import Flag, find_flag
-from edfa.data.encode import Encoder, Levels, Measure
+from edfa.data.encode import Encoder, Flag, Levels, Measure
 from edfa.data.schema import Schema
 from edfa.data.values import (
     PLAIN,
@@ -29,7 +28,7 @@ from edfa.data.values import (
     unwrap,
 )
 from edfa.errors import ColumnError, FactError, hint
-from edfa.typing import BoolArray, Float32Array, IntArray
+from edfa.typing import BoolArray, Float32Array
 
 __all__ = ["Partial", "encode_partial"]
 
@@ -88,50 +87,27 @@ def encode_partial(
     flags: dict[int, tuple[Flag, ...]] = {}
     for name in present:
         position = schema.index(name)
-        cells = _column(rows[name], encoder[name], schema)
-        matrix[:, position] = cells.codes
-        counts = relevant is None or bool(relevant[position])
-        for row, i in cells.noted():
-            if not counts:
-                left_out = Flag(name, "left_out", _hashable(cells.told[i]))
-                flags[row] = (*flags.get(row, ()), *([left_out] if i in cells.wrong else []))
-            elif i in cells.wrong:
-                errors.setdefault(row, cells.wrong[i])
-            else:
-                flags[row] = (*flags.get(row, ()), cells.moved[i])
+        matrix[:, position], noted = _encode_column(rows[name], encoder[name], schema)
+        matters = relevant is None or bool(relevant[position])
+        for row, told, found in noted:
+            if matters and isinstance(found, str):
+                errors.setdefault(row, found)
+            elif matters and isinstance(found, Flag):
+                flags[row] = (*flags.get(row, ()), found)
+            elif isinstance(found, str):
+                flags[row] = (*flags.get(row, ()), Flag(name, "left_out", _hashable(told)))
     matrix[list(errors)] = np.nan
-    return Partial(
-        matrix, errors, {row: some for row, some in flags.items() if some and row not in errors}
-    )
+    return Partial(matrix, errors, {row: f for row, f in flags.items() if row not in errors})
 
 
-class _Cells(NamedTuple):
-    """One column: its ``codes`` (rows,), NaN where not known or wrong, and what is not taken as
-    told.
-
-    ``told`` are the distinct values that were looked at one by one; ``which`` (looked at,) says
-    which of them stands in each of ``rows`` (looked at,). ``wrong`` has messages and ``moved``
-    flags, by position in ``told``.
-    """
-
-    codes: Float32Array
-    told: list[Any]
-    rows: IntArray
-    which: IntArray
-    wrong: dict[int, str]
-    moved: dict[int, Flag]
-
-    def noted(self) -> list[tuple[int, int]]:
-        """The rows whose value is wrong or moved, each with the position of that value in
-        ``told``.
-        """
-        noted = np.isin(self.which, [*self.wrong, *self.moved])
-        return list(zip(self.rows[noted].tolist(), self.which[noted].tolist(), strict=True))
-
-
-def _column(values: pd.Series, column: Measure | Levels, schema: Schema) -> _Cells:
+def _encode_column(
+    values: pd.Series, column: Measure | Levels, schema: Schema
+) -> tuple[Float32Array, list[tuple[int, Any, Flag | str]]]:
     """Encode one column: what training showed all together, every other distinct value by
     ``encode_fact``.
+
+    Returns the codes, (rows,), NaN where not known or wrong; and for each row whose value is not
+    taken as told its number, the value, and a flag or an error message.
     """
     words = isinstance(column, Levels) and column.words
     missing = find_missing(values, schema.missing, words)
@@ -139,22 +115,25 @@ def _column(values: pd.Series, column: Measure | Levels, schema: Schema) -> _Cel
     codes = np.full(len(values), np.nan, dtype=np.float32)
     usual = known & ~missing & _usual(values, column, words)
     codes[usual] = column.encode(values[usual])
-    rows = np.flatnonzero(known & ~usual)
-    told, which = _distinct(
-        [None if missing[row] else values.iloc[int(row)] for row in rows], words
-    )
-    encoded = np.full(len(told), np.nan, dtype=np.float32)
-    wrong: dict[int, str] = {}
-    moved: dict[int, Flag] = {}
-    for i, value in enumerate(told):
-        try:
-            encoded[i] = column.encode_fact(value)
-            if (flag := find_flag(column, value)) is not None:
-                moved[i] = flag
-        except FactError as error:
-            wrong[i] = str(error)
-    codes[rows] = encoded[which]
-    return _Cells(codes, told, rows, which, wrong, moved)
+    encoded: dict[Any, tuple[float, Flag | str | None]] = {}
+    noted: list[tuple[int, Any, Flag | str]] = []
+    for row in np.flatnonzero(known & ~usual).tolist():
+        told = None if missing[row] else _as_told(values.iloc[row], words)
+        key = (type(told), _hashable(told))  # 1 and True are two
+        if key not in encoded:
+            encoded[key] = _encode_value(told, column)
+        codes[row], found = encoded[key]
+        if found is not None:
+            noted.append((row, told, found))
+    return codes, noted
+
+
+def _encode_value(told: Any, column: Measure | Levels) -> tuple[float, Flag | str | None]:
+    """The code of one answer, and the flag of one that is moved, or why it cannot be understood."""
+    try:
+        return column.encode_fact(told), column.find_flag(told)
+    except FactError as error:
+        return np.nan, str(error)
 
 
 def _usual(values: pd.Series, column: Measure | Levels, words: bool) -> BoolArray:
@@ -167,21 +146,6 @@ def _usual(values: pd.Series, column: Measure | Levels, words: bool) -> BoolArra
     if isinstance(column, Measure):
         return numbers.notna().to_numpy(bool) & ~column.outside(numbers)
     return numbers.isin(column.levels).to_numpy(bool)
-
-
-def _distinct(cells: list[Any], words: bool) -> tuple[list[Any], IntArray]:
-    """The different values among cells, and which of them stands in each; 1 and True are two."""
-    told: dict[Any, tuple[int, Any]] = {}
-    which = np.zeros(len(cells), dtype=np.intp)
-    for i, cell in enumerate(cells):
-        value = _as_told(cell, words)
-        try:
-            key = (type(value), value)
-            hash(key)
-        except TypeError:  # a list or a mapping
-            key = (type(value), shorten(value))
-        which[i] = told.setdefault(key, (len(told), value))[0]
-    return [value for _, value in told.values()], which
 
 
 def _as_told(cell: Any, words: bool) -> Any:

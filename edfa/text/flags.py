@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from edfa.text.phrases import named, number, plain, quoted, say
 
 if TYPE_CHECKING:
-    from edfa.data.edge import Flag
+    from edfa.data.encode import Flag
     from edfa.data.schema import Schema
 
 __all__ = ["flag_sentence"]

@@ -9,8 +9,7 @@ import edfa
 from edfa import Background, BayesNet, Blanket, People, SubsetXGB, acquire
 from edfa.acquisition import Greedy
 from edfa.acquisition.information import expected_information
-from edfa.data.cube import CLASSES, FEATURES, Cube
-from edfa.data.synthetic import credit_story, random_network
+from edfa.data.synthetic import CLASSES, FEATURES, Cube, credit_story, random_network
 from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.predictors import align
 from edfa.predictors.bins import Bins

@@ -10,7 +10,7 @@ from edfa.acquisition.eddi import EDDI, _Belief
 from edfa.acquisition.fixed import Fixed
 from edfa.acquisition.gsmrl import GSMRL, _with_advantages
 from edfa.acquisition.random import Random
-from edfa.data.cube import Cube
+from edfa.data.synthetic import Cube
 from edfa.errors import DataError, SettingError, UnknownNameError, UnreadableError
 from edfa.people import Background, People
 from edfa.predictors.base import UnfittedError

@@ -15,7 +15,6 @@ import edfa
 from edfa import Advisor, Feature, Interview, Schema
 from edfa.advice.batch import advise
 from edfa.advice.calibration_people import encode_complete
-from edfa.data.edge import find_flag
 from edfa.data.encode import Encoder
 from edfa.data.partial import encode_partial
 from edfa.errors import ColumnError, DataError, FactError
@@ -58,7 +57,7 @@ ENCODER = Encoder.fit(TRAIN, SCHEMA)
     ],
 )
 def test_what_is_slightly_outside_is_taken_at_the_edge(name, told, kind, taken):
-    flag = find_flag(ENCODER[name], told)
+    flag = ENCODER[name].find_flag(told)
     assert (flag.kind, flag.taken, flag.told) == (kind, taken, told)
     assert isinstance(flag.taken, int) == (name != "shift")
     assert ENCODER[name].encode_fact(told) == ENCODER[name].encode_one(taken)
@@ -95,7 +94,7 @@ def test_what_cannot_be_is_refused(name, told):
     ("name", "told"), [("size", 20), ("size", -9), ("shift", 3), ("rooms", "5"), ("home", "own")]
 )
 def test_what_was_seen_is_not_flagged(name, told):
-    assert find_flag(ENCODER[name], told) is None
+    assert ENCODER[name].find_flag(told) is None
     assert ENCODER[name].encode_fact(told) == ENCODER[name].encode_one(told)
 
 
@@ -123,7 +122,7 @@ def test_a_batch_moves_and_refuses_what_single_facts_do(people):
         single = ENCODER.encode_person(facts)
         assert np.array_equal(told.X[i], single, equal_nan=True)
         flags = [
-            flag for name in facts if (flag := find_flag(ENCODER[name], facts[name])) is not None
+            flag for name in facts if (flag := ENCODER[name].find_flag(facts[name])) is not None
         ]
         assert list(told.flags.get(i, ())) == flags
         assert [flag.feature for flag in flags] == [

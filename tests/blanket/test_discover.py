@@ -10,8 +10,7 @@ from edfa import Blanket, discover
 from edfa.blanket import Comparison, Search, Stability, compare, stability
 from edfa.blanket.discovery import describe
 from edfa.blanket.sources import open_source
-from edfa.data.mechanisms import random_mechanisms
-from edfa.data.synthetic import credit_story, random_network
+from edfa.data.synthetic import credit_story, random_mechanisms, random_network
 from edfa.errors import (
     ColumnError,
     DataError,

@@ -15,8 +15,7 @@ from edfa.blanket import METHODS, CIResult, DataTester, Search, Tester, compare
 from edfa.blanket.separation import subsets
 from edfa.blanket.sources.open import open_source
 from edfa.data.graph import Graph
-from edfa.data.mechanisms import random_mechanisms
-from edfa.data.synthetic import random_network
+from edfa.data.synthetic import random_mechanisms, random_network
 
 
 class Oracle(Tester):

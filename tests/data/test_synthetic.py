@@ -5,9 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edfa.data.cube import Cube
-from edfa.data.mechanisms import random_mechanisms
-from edfa.data.synthetic import credit_story, random_network
+from edfa.data.synthetic import Cube, credit_story, random_mechanisms, random_network
 from edfa.errors import DataError, FactError, SettingError
 
 

@@ -22,7 +22,7 @@ from edfa.certification.certificate import Certificate
 from edfa.certification.records import Reference
 from edfa.certification.risk_curve import Target, Undefined
 from edfa.commands.dialogue import Dialogue
-from edfa.data.edge import Flag, FlagKind
+from edfa.data.encode import Flag, FlagKind
 from edfa.errors import FactError, UnknownNameError
 from edfa.explanation.necessity import sweep
 from edfa.explanation.partition import Person, explain

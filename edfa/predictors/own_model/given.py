@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from edfa.data.edge import Flag
-from edfa.data.encode import Encoder
+from edfa.data.encode import Encoder, Flag
 from edfa.data.values import as_number
 from edfa.typing import Float32Array
 
