@@ -70,7 +70,7 @@ VARIANTS = {
 """Names that stand for a registered part with settings of its own."""
 GIVEN = {
     "predictor": {"favourable", "monotone"},
-    "blanket": {"target"},
+    "blanket": {"method"},
     "policy": {"desired_class"},
     "searcher": set[str](),
     "promise": {
@@ -247,14 +247,14 @@ def _settings_class(kind: str, of: str) -> type[Any]:
 def _owners(kind: str, of: str) -> tuple[Callable[..., Any], ...]:
     """What takes the settings of a part as keywords."""
     from edfa.acquisition import POLICIES
-    from edfa.blanket.discovery import discover
+    from edfa.blanket.discovery import Search
     from edfa.certification.rcps import RecourseCertifier
     from edfa.certification.replay import replay
     from edfa.predictors import PREDICTORS
     from edfa.recourse import SEARCHERS
 
     if kind == "blanket":
-        return (discover,)
+        return (Search,)
     if kind == "promise":
         return (RecourseCertifier, replay)
     registries: dict[str, Mapping[str, Any]] = {

@@ -21,7 +21,6 @@ __all__ = ["bamb"]
 def bamb(
     tester: Tester,
     target: int,
-    *,
     max_condition: int = 3,
     parity: bool = False,
     progress: Progress | None = None,

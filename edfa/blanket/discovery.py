@@ -29,17 +29,30 @@ LINEAR_ALGEBRA = ThreadpoolController()  # its libraries are loaded by the impor
 class Search:
     """A method and its settings.
 
-    ``test``: see ``edfa.blanket.independence``. ``significance_level``: largest p-value of a
-    dependence. ``max_condition``: size of the largest subset tried as a separating set.
-    ``min_effect``: smallest effect of a dependence, in nats. ``symmetry``: HITON-MB keeps a child
-    only if the target is among the child's own parents and children too ("and"), or if either finds
-    the other ("or"). ``recover``: share of lost variables that EAMB tests again. ``parity``: the
-    authors' published behaviour, quirks included.
+    Parameters
+    ----------
+    method
+        ``"hiton-mb"``, ``"bamb"``, ``"eamb"`` or ``"iamb"``.
+    test
+        The test of conditional independence, see ``edfa.blanket.independence``.
+    alpha
+        The significance level of each test: the largest p-value of a dependence.
+    max_condition
+        The size of the largest subset tried as a separating set.
+    min_effect
+        The smallest effect of a dependence, in nats.
+    symmetry
+        HITON-MB keeps a child only if the target is among the child's own parents and children too
+        (``"and"``), or if either finds the other (``"or"``).
+    recover
+        The share of lost variables that EAMB tests again.
+    parity
+        Whether to reproduce the authors' published behaviour, quirks included.
     """
 
     method: Method = "hiton-mb"
     test: TestName = "auto"
-    significance_level: float = 0.01
+    alpha: float = 0.01
     max_condition: int = 3
     min_effect: float = 0.001
     symmetry: Symmetry = "none"
@@ -55,8 +68,8 @@ class Search:
         for setting, value, known in choices:
             if value not in known:
                 raise UnknownNameError(setting, value, known)
-        if not 0 < self.significance_level < 1:
-            raise SettingError(f"alpha is a level between 0 and 1, not {self.significance_level}")
+        if not 0 < self.alpha < 1:
+            raise SettingError(f"alpha is a level between 0 and 1, not {self.alpha}")
         if not 0 <= self.recover <= 1:
             raise SettingError(f"recover is a share between 0 and 1, not {self.recover}")
         if self.max_condition < 1 or self.min_effect < 0:
@@ -67,37 +80,25 @@ class Search:
         smallest effect.
         """
         if self.parity:
-            return DataTester(
-                source, self.test, self.significance_level, min_effect=0.0, rank_by="statistic"
-            )
-        return DataTester(source, self.test, self.significance_level, self.min_effect)
+            return DataTester(source, self.test, self.alpha, min_effect=0.0, rank_by="statistic")
+        return DataTester(source, self.test, self.alpha, self.min_effect)
 
     def find(self, tester: Tester, target: int, progress: Progress | None = None) -> IndexedBlanket:
         """Search the blanket of the tester's column ``target``.
 
         On one thread: the linear systems are small, and more threads only wait for each other.
         """
-        with LINEAR_ALGEBRA.limit(limits=1):
-            return self._find(tester, target, progress)
-
-    def _find(self, tester: Tester, target: int, progress: Progress | None) -> IndexedBlanket:
         k, parity = self.max_condition, self.parity
-        if self.method == "hiton-mb":
-            return hiton_mb(
-                tester,
-                target,
-                max_condition=k,
-                symmetry=self.symmetry,
-                parity=parity,
-                progress=progress,
-            )
-        if self.method == "bamb":
-            return bamb(tester, target, max_condition=k, parity=parity, progress=progress)
-        if self.method == "eamb":
-            members = eamb(tester, target, recover=self.recover, parity=parity)
-        else:
-            members = iamb(tester, target, parity=parity)
-        return split_units(tester, target, members, k, progress)
+        with LINEAR_ALGEBRA.limit(limits=1):
+            if self.method == "hiton-mb":
+                return hiton_mb(tester, target, k, self.symmetry, parity, progress)
+            if self.method == "bamb":
+                return bamb(tester, target, k, parity, progress)
+            if self.method == "eamb":
+                members = eamb(tester, target, self.recover, parity)
+            else:
+                members = iamb(tester, target, parity)
+            return split_units(tester, target, members, k, progress)
 
 
 def discover(
@@ -106,22 +107,32 @@ def discover(
     *,
     target: str | None = None,
     bins: int | None = None,
-    test: TestName = "auto",
-    alpha: float = 0.01,
-    max_condition: int = 3,
-    min_effect: float = 0.001,
-    symmetry: Symmetry = "none",
-    recover: float = 0.25,
-    parity: bool = False,
     progress: Progress | None = None,
+    **settings: Any,
 ) -> Blanket:
     """Find the Markov blanket of a target, in units.
 
-    ``table`` is a Table, any data frame (then ``target`` is needed and kinds are inferred), or a
-    source such as ``ParquetRows``. Any feature can be the target; a continuous one needs ``bins``,
-    the number of quantile bins to cut it into. ``alpha`` is the significance level of each test;
-    the other settings are explained at ``Search``. ``progress`` is called with the number of steps
-    done and of all steps.
+    Parameters
+    ----------
+    table
+        A Table, any data frame (then ``target`` is needed and kinds are inferred), or a source such
+        as ``ParquetRows``.
+    method
+        ``"hiton-mb"``, ``"bamb"``, ``"eamb"`` or ``"iamb"``.
+    target
+        The feature whose blanket is searched; the table's outcome if None.
+    bins
+        The number of quantile bins to cut a continuous target into.
+    progress
+        Called with the number of steps done and of all steps.
+    **settings
+        The other settings of ``Search``: ``alpha`` (the significance level of each test, 0.01),
+        ``test``, ``max_condition``, ``min_effect``, ``symmetry``, ``recover``, ``parity``.
+
+    Returns
+    -------
+    Blanket
+        The members in units, with the evidence for each.
 
     Examples
     --------
@@ -132,8 +143,8 @@ def discover(
     │   └── wage_came_late
     └── savings
     """
-    search = Search(method, test, alpha, max_condition, min_effect, symmetry, recover, parity)
-    source, target, left_out = open_source(table, target, bins, keep_order=parity)
+    search = Search(method, **settings)
+    source, target, left_out = open_source(table, target, bins, keep_order=search.parity)
     tester = search.tester(source)
     blanket = search.find(tester, tester.names.index(target), progress)
     return describe(tester, search, blanket, target, left_out)
@@ -168,7 +179,7 @@ def describe(
         },
         method=search.method,
         test=search.test,
-        alpha=search.significance_level,
+        alpha=search.alpha,
         n=tester.source.n,
         tests=tester.n_tests,
         left_out=left_out,

@@ -28,7 +28,7 @@ class _Selection:
     removed: set[int] = field(default_factory=set)
 
 
-def eamb(tester: Tester, target: int, *, recover: float = 0.25, parity: bool = False) -> list[int]:
+def eamb(tester: Tester, target: int, recover: float = 0.25, parity: bool = False) -> list[int]:
     """The blanket of a column as a flat list of columns; ``split_units`` finds its units.
 
     ``recover``: share of the lost columns that are tested again from their own side. ``parity``: as

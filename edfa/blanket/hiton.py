@@ -58,7 +58,6 @@ def _hiton_pc(tester: Tester, target: int, max_condition: int) -> IndexedBlanket
 def hiton_mb(
     tester: Tester,
     target: int,
-    *,
     max_condition: int = 3,
     symmetry: Symmetry = "none",
     parity: bool = False,

@@ -8,7 +8,7 @@ from edfa.blanket.independence import Tester
 __all__ = ["iamb", "shrink"]
 
 
-def iamb(tester: Tester, target: int, *, parity: bool = False) -> list[int]:
+def iamb(tester: Tester, target: int, parity: bool = False) -> list[int]:
     """The blanket of a column as a flat list of columns; ``split_units`` finds its units.
 
     ``parity``: remove redundant members as the reference does.

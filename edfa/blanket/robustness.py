@@ -12,8 +12,6 @@ import numpy as np
 import pandas as pd
 
 from edfa.blanket.discovery import METHODS, Method, Search, describe
-from edfa.blanket.hiton import Symmetry
-from edfa.blanket.independence import TestName
 from edfa.blanket.separation import Progress
 from edfa.blanket.sources.memory import MemoryRows
 from edfa.blanket.sources.open import open_source
@@ -68,24 +66,26 @@ def stability(
     *,
     target: str | None = None,
     seed: int = 0,
-    test: TestName = "auto",
-    alpha: float = 0.01,
-    max_condition: int = 3,
-    min_effect: float = 0.001,
-    symmetry: Symmetry = "none",
-    recover: float = 0.25,
-    parity: bool = False,
     progress: Progress | None = None,
+    **settings: Any,
 ) -> Stability:
-    """Search the blanket in ``B`` random halves of the rows.
+    """Search the blanket in random halves of the rows.
 
-    Levels and quantiles are those of all rows. ``progress`` is called with the number of halves
-    done and ``B``; the other arguments are those of ``discover``.
+    Parameters
+    ----------
+    table, method, target, **settings
+        As for ``discover``. Levels and quantiles are those of all rows.
+    B
+        The number of half-samples.
+    seed
+        Decides which rows are in each half.
+    progress
+        Called with the number of halves done and ``B``.
     """
     if B < 1:
         raise SettingError(f"at least one half-sample is needed, not {B}")
-    search = Search(method, test, alpha, max_condition, min_effect, symmetry, recover, parity)
-    source, target, _ = open_source(table, target, None, keep_order=parity)
+    search = Search(method, **settings)
+    source, target, _ = open_source(table, target, None, keep_order=search.parity)
     if not isinstance(source, MemoryRows):
         raise DataError("half-samples are drawn from a table in memory")
     random = np.random.default_rng(seed)
@@ -158,25 +158,24 @@ def compare(
     methods: Sequence[Method] = METHODS,
     *,
     target: str | None = None,
-    test: TestName = "auto",
-    alpha: float = 0.01,
-    max_condition: int = 3,
-    min_effect: float = 0.001,
-    symmetry: Symmetry = "none",
-    recover: float = 0.25,
-    parity: bool = False,
     progress: Progress | None = None,
+    **settings: Any,
 ) -> Comparison:
     """Search the blanket of one target by several methods, which share their tests.
 
-    ``progress`` is called with the number of methods done and of all methods; the other arguments
-    are those of ``discover``.
+    Parameters
+    ----------
+    table, target, **settings
+        As for ``discover``.
+    methods
+        The methods to compare.
+    progress
+        Called with the number of methods done and of all methods.
     """
-    settings = (test, alpha, max_condition, min_effect, symmetry, recover, parity)
-    searches = [Search(method, *settings) for method in methods]
+    searches = [Search(method, **settings) for method in methods]
     if not searches:
         raise SettingError("name at least one method to compare")
-    source, target, left_out = open_source(table, target, None, keep_order=parity)
+    source, target, left_out = open_source(table, target, None, keep_order=searches[0].parity)
     tester = searches[0].tester(source)
     blankets: dict[str, Blanket] = {}
     for done, search in enumerate(searches):
