@@ -10,8 +10,12 @@ import lazy_loader
 
 __version__ = "0.1.0"
 
-_load, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
-__all__ = [*__all__, "__version__"]
+_load, _, _names = lazy_loader.attach_stub(__name__, __file__)
+# Folders are reached as attributes, too (edfa.plots), but are no names of their own.
+_FOLDERS = (
+    "acquisition advice blanket certification data errors explanation plots predictors recourse"
+).split()
+__all__ = [*(name for name in _names if name not in _FOLDERS), "__version__"]
 
 
 def __dir__() -> list[str]:

@@ -43,6 +43,12 @@ def test_asking_for_help_loads_nothing_heavy():
     assert not [m for m in HEAVY if m in modules]
 
 
+def test_public_names_are_few_and_folders_are_reached_without_importing_them():
+    assert len(edfa.__all__) <= 28
+    code = "import edfa, json; print(json.dumps([edfa.plots.__name__, edfa.acquisition.__name__]))"
+    assert in_a_fresh_process(code) == ["edfa.plots", "edfa.acquisition"]
+
+
 def test_every_public_name_is_there():
     for name in edfa.__all__:
         assert getattr(edfa, name) is not None
