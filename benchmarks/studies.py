@@ -14,8 +14,8 @@ from report import table, write
 
 from edfa.workers import Workers, open_workers
 from edfa_studies.cells import Cell, Part
+from edfa_studies.engine import Outcome, Task, run_tasks
 from edfa_studies.store import Store
-from edfa_studies.tasks import Outcome, Task, run_tasks
 
 SPEEDUP, OVERHEAD, SMOKE, RERUN = 1.7, 0.05, 120.0, 50.0
 CELLS, SECONDS = 24, 0.5  # of the comparison of two workers with one

@@ -5,13 +5,14 @@ it says.
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-__all__ = ["Cell", "Part", "hash_json"]
+__all__ = ["PARTS", "Cell", "Part", "hash_json"]
 
-LENGTH = 16  # hexadecimal digits of a key
+PARTS = ("data", "predictor", "blanket", "policy", "searcher")
+"""The kinds of parts that a cell is made of, in the order of its labels."""
+DIGEST_LENGTH = 16  # hexadecimal digits of a key
 
 
 @dataclass(frozen=True)
@@ -37,19 +38,13 @@ class Part:
     of: str
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
-
     def __hash__(self) -> int:
-        return hash((self.name, self.of, hash_json(dict(self.settings))))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.name, self.of, dict(self.settings))
+        return hash((self.name, hash_json(self.content)))
 
     @property
     def content(self) -> dict[str, Any]:
         """What it is, whatever it is called."""
-        return {"of": self.of, "settings": dict(self.settings)}
+        return {"of": self.of, "settings": self.settings}
 
 
 @dataclass(frozen=True)
@@ -87,14 +82,8 @@ class Cell:
     seed: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "settings", MappingProxyType(dict(self.settings)))
-
     def __hash__(self) -> int:
         return hash(self.key)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_json, (self.to_json(),)
 
     def __repr__(self) -> str:
         return f"<Cell {self.measure}: {', '.join(self.labels.values())}, seed {self.seed}>"
@@ -102,49 +91,41 @@ class Cell:
     @property
     def labels(self) -> dict[str, str]:
         """The name of each part, as tables show them."""
-        return {
-            part: getattr(self, part).name
-            for part in ("data", "predictor", "blanket", "policy", "searcher")
-        }
+        return {kind: getattr(self, kind).name for kind in PARTS}
+
+    @property
+    def description(self) -> dict[str, str]:
+        """Everything that tells the cells of a study apart, in words: what they are selected by."""
+        promise = self.settings.get("promise", {}).get("name", "")
+        reading = str(self.settings.get("reading", ""))
+        rest = {"measure": self.measure, "promise": promise, "reading": reading}
+        return self.labels | rest | {"seed": str(self.seed)}
 
     @property
     def key(self) -> str:
         """The identity of the cell: a digest of all that its result depends on; what its parts are
         called is not.
         """
-        parts = {part: getattr(self, part).content for part in self.labels}
-        rest = {"measure": self.measure, "seed": self.seed, "settings": dict(self.settings)}
+        parts = {kind: getattr(self, kind).content for kind in PARTS}
+        rest = {"measure": self.measure, "seed": self.seed, "settings": self.settings}
         return hash_json(parts | rest)
 
     def to_json(self) -> str:
         """As JSON; ``from_json`` reads it back."""
-        parts = {name: asdict_part(getattr(self, name)) for name in self.labels}
-        rest = {"measure": self.measure, "seed": self.seed, "settings": dict(self.settings)}
-        return json.dumps(rest | parts, ensure_ascii=False)
+        return json.dumps(asdict(self), ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Read what ``to_json`` wrote."""
         values = json.loads(text)
-        parts = {
-            name: Part(**values[name])
-            for name in ("data", "predictor", "blanket", "policy", "searcher")
-        }
-        return cls(
-            measure=values["measure"], seed=values["seed"], settings=values["settings"], **parts
-        )
-
-
-def asdict_part(part: Part) -> dict[str, Any]:
-    """A part as JSON."""
-    return {"name": part.name} | part.content
+        return cls(**values | {kind: Part(**values[kind]) for kind in PARTS})
 
 
 def hash_json(value: Any) -> str:
-    """The first digits of the SHA-256 of a value as JSON, its keys sorted and without spaces.
+    """The first digits of the SHA-256 of a value's JSON, with sorted keys and without spaces.
 
-    >>> hash_json({"a": 1, "b": [1.5]}) == hash_json({"b": [1.5], "a": 1})
+    >>> hash_json({"b": 1, "a": [1.5]}) == hash_json({"a": [1.5], "b": 1})
     True
     """
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]

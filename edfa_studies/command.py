@@ -3,7 +3,9 @@ figures made of them.
 """
 
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,12 +15,11 @@ import typer
 from edfa.commands.common import EXIT_NO, AsJson, Output, Quiet
 from edfa.commands.completion import complete
 from edfa.commands.examples import show_examples
-from edfa_studies.command_needs import check_extras, note_absent
-from edfa_studies.command_progress import duration, progress_bar
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
+    from edfa_studies.cells import Cell
     from edfa_studies.config import Study
     from edfa_studies.engine import Progress
     from edfa_studies.estimate import Estimate
@@ -102,14 +103,13 @@ def _shipped(name: str) -> tuple[str, int | None, str]:
     it needs.
     """
     from edfa.errors import MissingExtraError
-    from edfa_studies.config import read_study
-    from edfa_studies.expand import expand
+    from edfa_studies.config import expand, read_study
 
+    one = read_study(name)
     try:
-        one = read_study(name)
+        return name, len(expand(one)), one.title
     except MissingExtraError as error:
         return name, None, str(error)
-    return one.name, len(expand(one)), one.title
 
 
 @study.command(epilog=show_examples("study plan"))
@@ -122,9 +122,9 @@ def plan(
     quiet: Quiet = False,
 ) -> None:
     """Show the cells of a study and an estimate of its time; nothing is run or written."""
-    from edfa_studies.cache import Cache
     from edfa_studies.config import read_study
     from edfa_studies.estimate import estimate, measured_seconds
+    from edfa_studies.products import ProductFolder
 
     output = Output(as_json, quiet)
     chosen = read_study(config)
@@ -132,7 +132,8 @@ def plan(
     status = _status(store or folder / "study.sqlite")
     done = set() if status is None else set(status.loc[status["status"] == "done", "key"])
     measured = None if status is None else measured_seconds(status)
-    result = estimate(chosen, measured, done=done, made=Cache(cache or folder / "cache").has)
+    made = ProductFolder(cache or folder / "cache").has
+    result = estimate(chosen, measured, done=done, made=made)
     output.write_json(**asdict(result), basis=result.basis, study=chosen.name, title=chosen.title)
     if output.people:
         _show_plan(output, chosen, result)
@@ -141,7 +142,7 @@ def plan(
 def _show_plan(output: Output, chosen: "Study", result: "Estimate") -> None:
     """The plan for people: grids, measures, shared work, and what is not on this machine."""
     from edfa.parallel import count_jobs
-    from edfa_studies.expand import expand
+    from edfa_studies.config import expand
 
     grids = [
         [
@@ -149,7 +150,7 @@ def _show_plan(output: Output, chosen: "Study", result: "Estimate") -> None:
             grid.measure,
             f"{grid.cells:,}",
             f"{grid.new:,}",
-            duration(grid.seconds),
+            _duration(grid.seconds),
             grid.title,
         ]
         for i, grid in enumerate(result.grids, 1)
@@ -157,27 +158,21 @@ def _show_plan(output: Output, chosen: "Study", result: "Estimate") -> None:
     output.say(chosen.title, "", style="bold")
     output.console.print(_table(">grid measure >cells >new >time title", grids))
     cells = expand(chosen)
-    counts = {
-        measure: sum(cell.measure == measure for cell in cells)
-        for measure in {c.measure: 0 for c in cells}
-    }
+    counts = Counter(cell.measure for cell in cells)
     output.say(
         "", "cells: " + ", ".join(f"{count:,} {measure}" for measure, count in counts.items())
     )
-    shared = (
-        f"{one.count:,} {plural(one.kind, one.count)} ({duration(one.seconds)})"
-        for one in result.shared
-    )
+    shared = (f"{one.kind} {one.count:,} ({_duration(one.seconds)})" for one in result.shared)
     output.say("shared work, done once: " + (", ".join(shared) or "nothing left to make"))
     done = f", {result.done:,} of them done" if result.done else ""
     jobs = count_jobs(-1)
     output.say(
-        f"in all: {len(cells):,} cells{done}; about {duration(result.seconds)} of one "
+        f"in all: {len(cells):,} cells{done}; about {_duration(result.seconds)} of one "
         "processor core, "
-        f"{duration(result.seconds / jobs)} with {jobs} workers",
+        f"{_duration(result.seconds / jobs)} with {jobs} workers",
         f"An estimate, {result.basis}.",
     )
-    note_absent(output, cells)
+    _note_absent(output, cells)
 
 
 @study.command(epilog=show_examples("study run"))
@@ -208,9 +203,8 @@ def run(
     where it stopped.
     """
     from edfa.writing import check_writable
-    from edfa_studies.config import read_study
+    from edfa_studies.config import expand, read_study, select
     from edfa_studies.engine import run_study
-    from edfa_studies.expand import expand, select
     from edfa_studies.store import Store
 
     output = Output(as_json, quiet)
@@ -218,11 +212,11 @@ def run(
     cells = expand(chosen) if only is None else select(expand(chosen), only)
     folder = _folder(chosen, out)
     check_writable((cache or folder / "cache") / "entry", made=True)
-    check_extras(cells)
-    note_absent(output, cells)
+    _check_extras(cells)
+    _note_absent(output, cells)
     start = time.perf_counter()
     place = store or folder / "study.sqlite"
-    with Store.open(place) as opened, progress_bar(output, len(cells)) as show:
+    with Store.open(place) as opened, _progress_bar(output) as show:
         _note_study(opened, chosen)
         progress = run_study(
             cells,
@@ -260,7 +254,7 @@ def _tell_end(
     output.write_json(folder=folder, total=progress.total, **counts, seconds=seconds)
     before = f", {progress.skipped:,} were done before" if progress.skipped else ""
     output.say(
-        f"{progress.done:,} of {progress.total:,} cells measured in {duration(seconds)}{before}"
+        f"{progress.done:,} of {progress.total:,} cells measured in {_duration(seconds)}{before}"
     )
     if progress.failed:
         output.say(
@@ -283,18 +277,13 @@ def status(
     quiet: Quiet = False,
 ) -> None:
     """Show how many cells are done, open and failed, and why these failed."""
-    from edfa_studies.config import read_study
-    from edfa_studies.expand import expand
+    from edfa_studies.config import expand, read_study
 
     output = Output(as_json, quiet)
     chosen = read_study(config)
     cells = {cell.key: cell for cell in expand(chosen)}
     frame = _status(store or _folder(chosen, out) / "study.sqlite")
-    rows = (
-        {}
-        if frame is None
-        else {row["key"]: row for row in frame.to_dict("records") if row["key"] in cells}
-    )
+    rows = {} if frame is None else {row["key"]: row for row in frame.to_dict("records")}
     states = {key: rows[key]["status"] if key in rows else "open" for key in cells}
     counts = {state: list(states.values()).count(state) for state in ("done", "open", "failed")}
     failed: list[dict[str, Any]] = [
@@ -310,15 +299,8 @@ def status(
     output.write_json(study=chosen.name, total=len(cells), **counts, failures=failed)
     output.say(", ".join(f"{count:,} {state}" for state, count in counts.items()))
     for one in failed:
-        text = one["error"].rstrip()
-        output.say(
-            one["cell"],
-            text
-            if errors
-            else "  " + text.splitlines()[-1]
-            if text
-            else "  no error message was stored",
-        )
+        text = one["error"].rstrip() or "no error message was stored"
+        output.say(one["cell"], text if errors else f"  {text.splitlines()[-1]}")
 
 
 @study.command(epilog=show_examples("study report"))
@@ -373,15 +355,73 @@ def _status(place: str | Path) -> Any:
         return opened.status()
 
 
-def plural(noun: str, count: int) -> str:
-    """A noun for a number of things.
+def _check_extras(cells: "Sequence[Cell]") -> None:
+    """Refuse a study that needs what is not installed."""
+    from importlib.util import find_spec
 
-    >>> plural("policy", 2), plural("blanket", 1)
-    ('policies', 'blanket')
+    from edfa.errors import MissingExtraError
+    from edfa_studies.parts import REGISTRIES
+
+    for kind, registry in REGISTRIES.items():
+        for name in {getattr(cell, kind).of for cell in cells} & set(registry):
+            registry[name]  # its import says what is missing
+    if any(cell.predictor.of == "bn" for cell in cells) and find_spec("pyagrum") is None:
+        raise MissingExtraError("the predictor bn", "bn")
+
+
+def _note_absent(output: Output, cells: "Sequence[Cell]") -> None:
+    """Say which data sets will be fetched from OpenML, since they are not on this machine."""
+    from edfa.data.catalog import NAMES, where
+
+    names = dict.fromkeys(cell.data.of for cell in cells if cell.data.of in NAMES)
+    if absent := [name for name in names if where(name) == "OpenML"]:
+        output.say(
+            f"not on this machine, to be fetched from OpenML: {', '.join(absent)} "
+            "(EDFA_DATA names a folder)"
+        )
+
+
+@contextmanager
+def _progress_bar(output: Output) -> "Iterator[Callable[[Progress], None]]":
+    """A bar on standard error: cells of this run, the time they take, and failures."""
+    if not output.people:
+        yield lambda progress: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Bar
+
+    times = (TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn())
+    columns = (TextColumn("cells"), BarColumn(), MofNCompleteColumn(), *times)
+    failures = TextColumn("[red]{task.description}[/red]")
+    with Bar(*columns, failures, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def show(progress: "Progress") -> None:
+            failed = f"{progress.failed:,} failed" if progress.failed else ""
+            total = progress.total - progress.skipped
+            bar.update(task, completed=total - progress.left, total=total, description=failed)
+
+        yield show
+
+
+def _duration(seconds: float) -> str:
+    """A time in words, with two figures or so.
+
+    >>> _duration(12.3), _duration(200), _duration(9000), _duration(200_000)
+    ('12 s', '3 min', '2.5 h', '56 h')
     """
-    if count == 1:
-        return noun
-    return noun[:-1] + "ies" if noun.endswith("y") and noun[-2] not in "aeiou" else noun + "s"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 36_000 else f"{seconds / 3600:.0f} h"
 
 
 def _table(columns: str, rows: Sequence[Sequence[str]]) -> "RichTable":

@@ -1,39 +1,55 @@
-"""Study files: which cells are measured, in TOML, checked as a whole before anything runs."""
+"""Study files in TOML: which cells are measured, checked as a whole before anything runs."""
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, make_dataclass
+from functools import cached_property
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from edfa.errors import SchemaError, UnknownNameError, hint
+from pydantic import Field
+
+from edfa.errors import SchemaError, SettingError, UnknownNameError
 from edfa.reading import MEGABYTE, parse, read_text
 from edfa.settings import LARGEST_SEED
-from edfa_studies.cells import Part
+from edfa_studies.cells import PARTS, Cell, Part
 from edfa_studies.parts import (
     SECTIONS,
     Parts,
     check_directions,
     check_promise,
+    check_settings,
     known_parts,
     name_place,
 )
 
-__all__ = ["MEASURES", "SHIPPED", "Grid", "Study", "parse_study", "read_study"]
+__all__ = [
+    "MEASURES",
+    "SHIPPED",
+    "Grid",
+    "Study",
+    "cells_of",
+    "expand",
+    "parse_study",
+    "read_study",
+    "select",
+]
 
 CONFIG_LIMIT = 4 * MEGABYTE
 MOST_SEEDS = 10_000
 SHIPPED = ("smoke", "demo", "paper", "full")
-LISTS = ("data", "predictor", "blanket", "policy", "searcher", "promise")
+LISTS = (*PARTS, "promise")
 MEASURES: dict[str, tuple[str, ...]] = {
     "sets": ("data", "blanket"),
-    "growth": ("data", "predictor", "blanket", "policy", "searcher"),
-    "examples": ("data", "predictor", "blanket", "policy", "searcher"),
+    "growth": PARTS,
+    "examples": PARTS,
     "promise": LISTS,
 }
 """What can be measured, and which lists each measure is the cross of."""
+NO_PART = Part("-", "-")
+Count = Annotated[int, Field(ge=1)]
 
 
 @dataclass(frozen=True)
@@ -80,16 +96,29 @@ class Grid:
     policy: tuple[str, ...] = ("edfa",)
     searcher: tuple[str, ...] = ("nearest",)
     promise: tuple[str, ...] = ("paper",)
-    seeds: int = 1
-    people: int = 100
-    calibration: int = 1000
-    promise_test: int = 1000
-    budget: float = 0.9
-    cap: int = 50_000
-    split: int = 0
-    delta: float = 0.05
+    seeds: Annotated[int, Field(ge=1, le=MOST_SEEDS)] = 1
+    people: Count = 100
+    calibration: Count = 1000
+    promise_test: Count = 1000
+    budget: Annotated[float, Field(gt=0)] = 0.9
+    cap: Annotated[int, Field(ge=0)] = 50_000
+    split: Annotated[int, Field(ge=0, le=LARGEST_SEED)] = 0
+    delta: Annotated[float, Field(gt=0, lt=1)] = 0.05
     reading: Literal["paper", "card"] = "paper"
     title: str = ""
+
+
+SHARED_KEYS = [f.name for f in fields(Grid) if f.name not in ("measure", "title")]
+"""The keys of a grid that may also stand at the top of a file."""
+StudyFile = make_dataclass(
+    "StudyFile",
+    [
+        ("grid", Annotated[list[dict[str, Any]], Field(min_length=1)]),
+        *((key, Any, None) for key in SHARED_KEYS),  # checked with each grid
+        ("title", str, ""),
+        *((name, dict[str, dict[str, Any]], field(default=None)) for name in SECTIONS.values()),
+    ],
+)
 
 
 @dataclass(frozen=True)
@@ -105,9 +134,10 @@ class Study:
     grids
         What is measured; cells that occur in two grids are measured once.
     parts
-        Every part that may be named, by kind (``"data"``, ``"predictor"``, ...) and name.
-    text
-        The file as it was read.
+        Every part that may be named, by kind (``"data"``, ``"predictor"``, ...) and name, with
+        settings as they stand in the file.
+    text, file
+        The file as it was read, and its name.
     """
 
     name: str
@@ -115,14 +145,18 @@ class Study:
     grids: tuple[Grid, ...]
     parts: Parts = field(repr=False)
     text: str = field(default="", repr=False)
+    file: str = field(default="", repr=False)
 
-    def __post_init__(self) -> None:
-        frozen = {kind: MappingProxyType(dict(parts)) for kind, parts in self.parts.items()}
-        object.__setattr__(self, "parts", MappingProxyType(frozen))
-
-    def part(self, kind: str, name: str) -> Part:
-        """A part by its kind and name."""
-        return self.parts[kind][name]
+    @cached_property
+    def checked(self) -> Parts:
+        """The parts with settings that were checked; SchemaError if one is wrong."""
+        return {
+            kind: {
+                name: check_settings(kind, part, f"{self.file}: {SECTIONS[kind]}.{name}")
+                for name, part in parts.items()
+            }
+            for kind, parts in self.parts.items()
+        }
 
 
 def read_study(name: str | Path) -> Study:
@@ -148,10 +182,13 @@ def parse_study(text: str, path: Path) -> Study:
     """The study that a TOML text describes; ``path`` gives its name and the folder where its
     tables' paths start.
 
+    Keys, names and numbers are checked here; the settings of parts in ``expand``, which imports
+    their classes.
+
     Raises
     ------
     SchemaError
-        If a key is unknown, missing or of the wrong type, or if settings contradict each other.
+        If a key is unknown, missing or of the wrong type.
     UnknownNameError
         If a part is not known; the message has the nearest name.
 
@@ -169,108 +206,149 @@ def parse_study(text: str, path: Path) -> Study:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else error
         raise SchemaError(f"{where}: not a TOML file: {reason}") from None
-    _check_top(values, where)
-    parts = known_parts(values, path.parent, where)
-    shared = {key: value for key, value in values.items() if key in _grid_keys()}
-    grids = tuple(
-        _grid(grid, shared, parts, f"{where}: grid {i}") for i, grid in enumerate(values["grid"], 1)
-    )
-    return Study(path.stem, values.get("title", path.stem), grids, parts, text)
-
-
-def _grid_keys() -> list[str]:
-    """The keys of a grid that may also stand at the top of a file."""
-    return [f.name for f in fields(Grid) if f.name not in ("measure", "title")]
-
-
-def _check_top(values: Mapping[str, Any], where: str) -> None:
-    """Refuse keys that no study has, and a study without grids."""
-    known = ["title", *_grid_keys(), "grid", *SECTIONS.values()]
-    for key in values:
-        if key not in known:
-            raise SchemaError(f"{where}: {key}: no such key{hint(key, known, shown=30)}")
     if isinstance(values.get("data"), dict):
         raise SchemaError(
             f"{where}: data: a list of names; a table of your own is described in [tables.NAME]"
         )
-    if not isinstance(values.get("title", ""), str):
-        raise SchemaError(f"{where}: title: a text, not {values['title']!r}")
-    grids = values.get("grid")
-    if (
-        not isinstance(grids, list)
-        or not grids
-        or not all(isinstance(grid, dict) for grid in grids)
-    ):
-        raise SchemaError(f"{where}: grid: at least one [[grid]] says what is measured")
+    try:
+        parse(StudyFile, values, "")
+    except SchemaError as error:
+        raise name_place(error, where) from None
+    parts = known_parts(values, path.parent, where)
+    shared = {key: value for key, value in values.items() if key in SHARED_KEYS}
+    grids = tuple(
+        _grid(grid, shared, parts, f"{where}: grid {i}") for i, grid in enumerate(values["grid"], 1)
+    )
+    return Study(path.stem, values.get("title", path.stem), grids, parts, text, where)
 
 
 def _grid(values: Mapping[str, Any], shared: Mapping[str, Any], parts: Parts, where: str) -> Grid:
     """One grid, checked; ``shared`` are the keys at the top of the file."""
     measure = values.get("measure")
-    if measure is None:
-        raise SchemaError(f"{where}.measure: is missing; one of {', '.join(MEASURES)}")
-    if measure not in MEASURES:
+    if measure is not None and measure not in MEASURES:
         raise name_place(UnknownNameError("measure", measure, MEASURES), f"{where}.measure")
-    used = MEASURES[measure]
-    for key in LISTS:
-        if key in values and key not in used:
-            raise SchemaError(
-                f"{where}.{key}: the measure {measure!r} does not use it; it uses {', '.join(used)}"
-            )
+    used = MEASURES.get(str(measure), LISTS)
+    if unused := [key for key in LISTS if key in values and key not in used]:
+        raise SchemaError(
+            f"{where}.{unused[0]}: the measure {measure!r} does not use it; "
+            f"it uses {', '.join(used)}"
+        )
     both = {**shared, **values}
-    lists = {
-        key: [both[key]] for key in LISTS if isinstance(both.get(key), str)
-    }  # one name is a list of one
-    grid = parse(Grid, {**both, **lists}, where)
-    _check_numbers(grid, where)
+    lists = {key: [both[key]] for key in LISTS if isinstance(both.get(key), str)}
+    grid = parse(Grid, both | lists, where)  # one name is a list of one
     for key in used:
-        _check_names(grid, key, parts[key], f"{where}.{key}")
-    if measure == "promise":
-        _check_promises(grid, parts, where)
-    if grid.reading == "card" and "predictor" in used:
-        for name in grid.predictor:
-            check_directions(
-                parts["predictor"][name], [parts["data"][data] for data in grid.data], where
-            )
+        if not getattr(grid, key):
+            raise SchemaError(f"{where}.{key}: an empty list; nothing would be measured")
+        for name in getattr(grid, key):
+            if name not in parts[key]:
+                what = "data set" if key == "data" else key
+                raise name_place(UnknownNameError(what, name, parts[key]), f"{where}.{key}")
     return grid
 
 
-def _check_numbers(grid: Grid, where: str) -> None:
-    """Refuse numbers outside their range."""
-    least = {"seeds": 1, "people": 1, "calibration": 1, "promise_test": 1, "cap": 0, "split": 0}
-    for key, value in least.items():
-        if getattr(grid, key) < value:
-            raise SchemaError(f"{where}.{key}: at least {value}, not {getattr(grid, key)}")
-    for key, most in {"seeds": MOST_SEEDS, "split": LARGEST_SEED}.items():
-        if getattr(grid, key) > most:
-            raise SchemaError(f"{where}.{key}: at most {most}, not {getattr(grid, key)}")
-    if not grid.budget > 0:
-        raise SchemaError(
-            f"{where}.budget: above zero, a share up to 1 or an amount, not {grid.budget:g}"
-        )
-    if not 0 < grid.delta < 1:
-        raise SchemaError(f"{where}.delta: a probability between 0 and 1, not {grid.delta:g}")
+def expand(study: Study) -> tuple[Cell, ...]:
+    """The cells of a study: those of the first seed first, grid by grid, so that an unfinished
+    study is a smaller one.
+
+    A cell that occurs twice, under whatever names, is there once, under the first.
+
+    Raises
+    ------
+    SchemaError, SettingError
+        If settings of a part are wrong or contradict each other, or a promise can never be
+        certified.
+
+    Examples
+    --------
+    >>> len(expand(read_study("smoke"))) > 10
+    True
+    """
+    every = [cell for grid in study.grids for cell in cells_of(study, grid)]
+    unique: dict[str, Cell] = {}
+    for cell in sorted(every, key=lambda cell: cell.seed):
+        unique.setdefault(cell.key, cell)
+    return tuple(unique.values())
 
 
-def _check_names(grid: Grid, key: str, known: Mapping[str, Part], where: str) -> None:
-    """Refuse names that nobody knows, and empty lists."""
-    if not getattr(grid, key):
-        raise SchemaError(f"{where}: an empty list; nothing would be measured")
-    for name in getattr(grid, key):
-        if name not in known:
-            raise name_place(
-                UnknownNameError("data set" if key == "data" else key, name, known), where
-            )
+def cells_of(study: Study, grid: Grid) -> Iterator[Cell]:
+    """The cells of one grid, seed by seed."""
+    used = MEASURES[grid.measure]
+    lists = [
+        [study.checked[kind][name] for name in getattr(grid, kind)] if kind in used else [NO_PART]
+        for kind in LISTS
+    ]
+    _check_parts(grid, lists, f"{study.file}: grid {study.grids.index(grid) + 1}")
+    seeds = grid.seeds if "policy" in used else 1  # nothing is drawn where nobody is asked
+    for seed, (*parts, promise) in product(range(seeds), product(*lists)):
+        settings = _settings(grid, parts[-1], promise)
+        named = dict(zip(PARTS, parts, strict=True))
+        yield Cell(grid.measure, **named, seed=seed, settings=settings)
 
 
-def _check_promises(grid: Grid, parts: Parts, where: str) -> None:
-    """Refuse promises that nobody could certify."""
-    for name in grid.promise:
-        promise = parts["promise"][name].settings
-        check_promise(promise, grid.delta, f"{where}: promise {name}")
-        if promise["target"] == "refused" and grid.reading != "card":
+def _check_parts(grid: Grid, lists: Sequence[Sequence[Part]], where: str) -> None:
+    """Refuse promises that nobody could certify, and models that cannot obey a card."""
+    sets, predictors, *_, promises = lists
+    for promise in promises if grid.measure == "promise" else ():
+        check_promise(promise.settings, grid.delta, f"{where}: promise {promise.name}")
+        if promise.settings["target"] == "refused" and grid.reading != "card":
             raise SchemaError(
-                f"{where}.reading: the promise {name!r} is about people who are refused, "
-                "so that a class must be the "
-                "favourable one: reading = 'card'"
+                f"{where}.reading: the promise {promise.name!r} is about people who are refused, "
+                "so that a class must be the favourable one: reading = 'card'"
             )
+    for predictor in predictors if grid.reading == "card" and grid.measure != "sets" else ():
+        check_directions(predictor, sets, where)
+
+
+def _settings(grid: Grid, searcher: Part, promise: Part) -> dict[str, Any]:
+    """What the result of a cell depends on beside its parts."""
+    settings: dict[str, Any] = {
+        key: getattr(grid, key) for key in ("budget", "cap", "split", "reading")
+    }
+    if grid.measure in ("growth", "examples"):
+        settings |= {"people": grid.people}
+    elif grid.measure == "promise":
+        chosen = {"name": promise.name, **promise.settings}
+        if chosen["signal"] == "auto":  # the one that goes with the searcher, as in an advisor
+            chosen["signal"] = "survival" if searcher.of == "survival" else "uncertainty"
+        sizes = {"calibration": grid.calibration, "test": grid.promise_test}
+        settings |= sizes | {"delta": grid.delta, "promise": chosen}
+    return settings
+
+
+def select(cells: Sequence[Cell], only: str) -> tuple[Cell, ...]:
+    """The cells that a text such as ``"data=german,policy=edfa"`` describes; a key that is repeated
+    allows either.
+
+    Raises
+    ------
+    SettingError
+        If the text is not of that form, or nothing matches all of it.
+    UnknownNameError
+        If a key is none, or no cell has the value.
+
+    Examples
+    --------
+    >>> cells = expand(read_study("smoke"))
+    >>> {cell.data.name for cell in select(cells, "data=german,measure=growth")}
+    {'german'}
+    """
+    described = [(cell, cell.description) for cell in cells]
+    wanted: dict[str, set[str]] = {}
+    for pair in filter(None, (text.strip() for text in only.split(","))):
+        key, equals, value = (text.strip() for text in pair.partition("="))
+        if not equals:
+            raise SettingError(f"only: pairs such as data=german,policy=edfa, not {pair!r}")
+        if described and key not in described[0][1]:
+            raise UnknownNameError("key for --only", key, described[0][1])
+        known = dict.fromkeys(description[key] for _, description in described)
+        if value not in known:
+            raise UnknownNameError(f"{key} in this study", value, known)
+        wanted.setdefault(key, set()).add(value)
+    chosen = tuple(
+        cell
+        for cell, description in described
+        if all(description[key] in values for key, values in wanted.items())
+    )
+    if not chosen:
+        raise SettingError(f"--only: no cell of this study matches all of {only}")
+    return chosen

@@ -1,23 +1,76 @@
 """The engine of a study: measures the cells that the store lacks, on this machine or a cluster.
 
 If a run ends early (Ctrl-C, a crash, a full disk), only the cells that were being measured are
-lost; the next run measures them.
+lost; the next run measures them. A task that fails has its traceback for an outcome. A worker that
+dies is replaced and its tasks are tried again. Results depend neither on the number of workers nor
+on the order in which they end.
 """
 
 import math
+import os
+import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+import traceback
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
+from graphlib import TopologicalSorter
+from heapq import heappop, heappush
 from pathlib import Path
+from typing import Any
 
-from edfa.workers import Workers, open_workers
+from threadpoolctl import threadpool_limits
+
+from edfa.workers import Workers, open_workers, worker_died
 from edfa_studies.cells import Cell
-from edfa_studies.payload import measure_plainly
-from edfa_studies.store import Store
-from edfa_studies.tasks import Outcome, Task, run_tasks
+from edfa_studies.store import Store, check_tables, plain
 
-__all__ = ["Progress", "run_study"]
+__all__ = ["Outcome", "Progress", "Task", "run_study", "run_tasks"]
+
+ATTEMPTS = 3
+HANDED_OUT = 2  # tasks a worker has at a time: one it does, and one to go on with at once
+DIED = "the worker died {} times during this task: it was killed, ran out of memory, or crashed"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A piece of work.
+
+    Parameters
+    ----------
+    key
+        Its identity.
+    work, args
+        A function that a worker can import, and what it is called with.
+    needs
+        The keys of tasks that come before it; those that are not among the tasks are taken to be
+        done.
+    shared
+        It is done for the sake of others: what it returns is not sent back.
+    """
+
+    key: str
+    work: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+    needs: tuple[str, ...] = ()
+    shared: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a task: its result, or else its error as the text of a traceback; the time it
+    took, and where.
+    """
+
+    key: str
+    result: Any = None
+    error: str | None = None
+    seconds: float = 0.0
+    worker: str = ""
+    attempts: int = 1
 
 
 @dataclass(frozen=True)
@@ -34,10 +87,6 @@ class Progress:
         Cells that failed, in this run or in an earlier one and were not tried again.
     skipped
         Cells that were done before this run.
-    running
-        Workers that are busy.
-    rate, seconds_left
-        Cells a second in this run, and the time to go at that rate; 0 and None before the first.
 
     Examples
     --------
@@ -49,9 +98,6 @@ class Progress:
     done: int = 0
     failed: int = 0
     skipped: int = 0
-    running: int = 0
-    rate: float = 0.0
-    seconds_left: float | None = None
 
     @property
     def left(self) -> int:
@@ -95,28 +141,30 @@ def run_study(
     if retry_failed:
         failed = set()
     tasks = _tasks([cell for key, cell in study.items() if key not in done | failed], Path(cache))
-    tally = _Tally(Progress(len(study), failed=len(failed), skipped=len(done)), progress)
+    now = Progress(len(study), failed=len(failed), skipped=len(done))
 
-    @contextmanager
-    def opened() -> Iterator[Workers]:
-        with open_workers(jobs, scheduler) as workers:
-            tally.workers = workers.count
-            yield workers
+    def tell(done: int = 0, failed: int = 0) -> None:
+        nonlocal now
+        now = replace(now, done=now.done + done, failed=now.failed + failed)
+        if progress:
+            progress(now)
 
     def keep(outcome: Outcome) -> None:
         if (cell := study.get(outcome.key)) is None:
-            tally.tell()
+            tell()
         elif outcome.error is None:
             store.save(cell, outcome.result, outcome.seconds, outcome.worker, outcome.attempts)
-            tally.tell(done=1)
+            tell(done=1)
         else:
             store.fail(cell, outcome.error, outcome.seconds, outcome.attempts)
-            tally.tell(failed=1)
+            tell(failed=1)
 
-    tally.tell()
+    tell()
     end = math.inf if limit_seconds is None else time.monotonic() + limit_seconds
+    opened = partial(open_workers, jobs, scheduler)
     run_tasks(tasks, opened, keep, stop=lambda: time.monotonic() >= end)
-    return tally.tell()
+    tell()
+    return now
 
 
 def _tasks(cells: Sequence[Cell], cache: Path) -> list[Task]:
@@ -124,20 +172,28 @@ def _tasks(cells: Sequence[Cell], cache: Path) -> list[Task]:
     if not cells:
         return []
     # What measures is not needed, nor is the time to import it, where everything is measured.
-    from edfa_studies.cache import Cache
-    from edfa_studies.products import make, products
+    from edfa_studies.products import Hashes, ProductFolder, make, products
 
     tasks: dict[str, Task] = {}
-    shelf = Cache(cache)
+    folder, hashes = ProductFolder(cache), Hashes()
     for cell in cells:
-        needed = [product for product in products(cell) if not shelf.has(product.kind, product.key)]
+        needed = [one for one in products(cell, hashes) if not folder.has(one.kind, one.key)]
         for product in needed:
             needs = tuple(_name(key) for key in product.needs)
             task = Task(_name(product.key), make, (product, str(cache)), needs, shared=True)
             tasks.setdefault(task.key, task)
         names = tuple(_name(product.key) for product in needed)
-        tasks[cell.key] = Task(cell.key, measure_plainly, (cell, str(cache)), names)
+        tasks[cell.key] = Task(cell.key, _measure, (cell, str(cache)), names)
     return list(tasks.values())
+
+
+def _measure(cell: Cell, cache: str) -> Any:
+    """Measure a cell, on a worker; what the store would refuse is refused here, as an error of the
+    cell.
+    """
+    from edfa_studies.measures import measure
+
+    return check_tables(plain(measure(cell, cache)))
 
 
 def _name(product: str) -> str:
@@ -145,25 +201,176 @@ def _name(product: str) -> str:
     return f"product {product}"
 
 
-@dataclass
-class _Tally:
-    """Counts cells, and says how far the study is."""
+def run_tasks(
+    tasks: Sequence[Task],
+    opened: Callable[[], AbstractContextManager[Workers]],
+    on_outcome: Callable[[Outcome], None],
+    *,
+    attempts: int = ATTEMPTS,
+    stop: Callable[[], bool] = lambda: False,
+) -> None:
+    """Do all tasks, each after those it needs, and pass each outcome on as soon as it is there.
 
-    now: Progress
-    progress: Callable[[Progress], None] | None
-    workers: int = 0
-    finished: int = 0
-    begun: float = field(default_factory=time.monotonic)
+    A task that fails does not keep back those that need it.
 
-    def tell(self, done: int = 0, failed: int = 0) -> Progress:
-        """Count a cell, and pass on how far the study is."""
-        self.finished += done + failed
-        rate = self.finished / max(time.monotonic() - self.begun, 1e-9)
-        now = replace(
-            self.now, done=self.now.done + done, failed=self.now.failed + failed, rate=rate
+    Parameters
+    ----------
+    tasks
+        Of those that may begin, the first in this order does.
+    opened
+        Opens the workers; again, if these are gone.
+    on_outcome
+        Is called in this process, with one outcome at a time. What it raises ends the run.
+    attempts
+        How often a task is tried whose worker dies. An error of the task itself is final.
+    stop
+        When it returns true, no new task is handed out; those that were are finished.
+
+    Examples
+    --------
+    >>> from edfa.workers import open_workers
+    >>> tasks = [Task("a", max, (1, 2)), Task("b", int, ("one",))]
+    >>> run_tasks(tasks, lambda: open_workers(1), lambda outcome: print(outcome.key,
+    ...     outcome.result))
+    a 2
+    b None
+    """
+    agenda = _Agenda(tasks, attempts)
+    while agenda.unfinished and not stop():
+        with opened() as workers:
+            _hand_out(agenda, workers, on_outcome, stop)
+
+
+class _Agenda:
+    """Which tasks may begin, and which had been handed out when a worker died."""
+
+    def __init__(self, tasks: Sequence[Task], attempts: int) -> None:
+        self.tasks, self.attempts = {task.key: task for task in tasks}, attempts
+        self.places = {key: place for place, key in enumerate(self.tasks)}
+        needs = {task.key: [key for key in task.needs if key in self.tasks] for task in tasks}
+        self.sorter = TopologicalSorter(needs)
+        self.sorter.prepare()
+        self.ready: list[tuple[int, str]] = []
+        self.suspects: list[str] = []
+        self.deaths: Counter[str] = Counter()
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether any task is not finished yet."""
+        return self.sorter.is_active()
+
+    def begin(self, running: Collection[Task], most: int) -> Task | None:
+        """The next task, or None if it has to wait.
+
+        Nobody knows which of the tasks that had been handed out killed a worker. They are tried
+        again one at a time: a task that always kills its worker is identified, and no other task
+        fails because of it.
+        """
+        if self.suspects or any(task.key in self.deaths for task in running):
+            return None if running else self.tasks[self.suspects.pop()]
+        for key in self.sorter.get_ready():
+            self.put_back(key)
+        return self.tasks[heappop(self.ready)[1]] if self.ready and len(running) < most else None
+
+    def put_back(self, key: str) -> None:
+        """Let a task begin when it is its turn."""
+        if key in self.deaths:
+            self.suspects.append(key)
+        else:
+            heappush(self.ready, (self.places[key], key))
+
+    def suspect(self, keys: Sequence[str], alone: bool) -> Outcome | None:
+        """Note that a worker died with these tasks; the outcome of a task that has failed for
+        it.
+        """
+        self.deaths.update(keys)
+        if alone and (deaths := self.deaths[keys[0]]) >= self.attempts:
+            return Outcome(keys[0], error=DIED.format(deaths), attempts=deaths)
+        self.suspects.extend(reversed(keys))
+        return None
+
+
+def _hand_out(
+    agenda: _Agenda,
+    workers: Workers,
+    on_outcome: Callable[[Outcome], None],
+    stop: Callable[[], bool],
+) -> None:
+    """Hand out tasks and take in outcomes, until all are done, it is time to stop, or the workers
+    are gone.
+    """
+    running: dict[Future[Outcome], Task] = {}
+    # In this process a task is done as it is handed out: one at a time, or the first outcome waits
+    # for the second.
+    most = 1 if workers.count == 1 else HANDED_OUT * workers.count
+    while agenda.unfinished:
+        gone = not (stop() or _submit(agenda, workers, running, most))
+        if not running:
+            return
+        alone = len(running) == 1
+        finished, _ = wait(running, return_when=FIRST_COMPLETED)
+        if gone or any(
+            isinstance(_error(future), BrokenExecutor | CancelledError) for future in finished
+        ):
+            gone, (finished, _) = (
+                True,
+                wait(running),
+            )  # they are lost all together, but for what was done already
+        lost = []
+        for future in finished:
+            task, error = running.pop(future), _error(future)
+            if worker_died(error):
+                lost.append(task.key)
+            else:
+                _finish(agenda, on_outcome, _outcome(task, future, agenda.deaths[task.key] + 1))
+        if lost and (failed := agenda.suspect(lost, alone)):
+            _finish(agenda, on_outcome, failed)
+        if gone:
+            return
+
+
+def _submit(
+    agenda: _Agenda, workers: Workers, running: dict[Future[Outcome], Task], most: int
+) -> bool:
+    """Hand out what may begin; False if the workers are gone."""
+    while task := agenda.begin(running.values(), most):
+        try:
+            running[workers.executor.submit(_attempt, task)] = task
+        except Exception as error:
+            if not worker_died(error):
+                raise
+            agenda.put_back(task.key)
+            return False
+    return True
+
+
+def _attempt(task: Task) -> Outcome:
+    """Do a task, on a worker, with one thread: sums of many threads differ in their last bits."""
+    begun, result, error = time.perf_counter(), None, None
+    try:
+        with threadpool_limits(1):
+            result = task.work(*task.args)
+    except (Exception, SystemExit):  # whatever it raises is its outcome
+        error = traceback.format_exc()
+    where = f"{platform.node()}:{os.getpid()}"
+    return Outcome(
+        task.key, None if task.shared else result, error, time.perf_counter() - begun, where
+    )
+
+
+def _error(future: Future[Outcome]) -> BaseException | None:
+    return CancelledError() if future.cancelled() else future.exception()
+
+
+def _outcome(task: Task, future: Future[Outcome], attempts: int) -> Outcome:
+    """What a worker has sent, or why it could not be sent."""
+    if (error := _error(future)) is not None:
+        return Outcome(
+            task.key, error="".join(traceback.format_exception(error)), attempts=attempts
         )
-        seconds = now.left / rate if rate else None if now.left else 0.0
-        self.now = replace(now, running=min(self.workers, now.left), seconds_left=seconds)
-        if self.progress:
-            self.progress(self.now)
-        return self.now
+    return replace(future.result(), attempts=attempts)
+
+
+def _finish(agenda: _Agenda, on_outcome: Callable[[Outcome], None], outcome: Outcome) -> None:
+    on_outcome(outcome)
+    agenda.sorter.done(outcome.key)

@@ -1,26 +1,32 @@
 """The parts that a study file may name: those that edfa knows, and those that the file describes in
 sections.
+
+Names are checked when a file is read, from registries that import nothing; settings when the study
+is expanded into cells, because their types are those of the class.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, make_dataclass
+from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
-from edfa.errors import SchemaError, UnknownNameError, UnreadableError, hint
-from edfa.reading import parse
+from edfa.acquisition import POLICIES
+from edfa.data.catalog import NAMES, load_schema
+from edfa.data.schema import Schema
+from edfa.errors import SchemaError, SettingError, UnknownNameError, UnreadableError
+from edfa.predictors import PREDICTORS
+from edfa.reading import parse, sha256_of
+from edfa.recourse import SEARCHERS
 from edfa.resources import RESOURCES
 from edfa_studies.cells import Part
-
-if TYPE_CHECKING:
-    from edfa.data.schema import Schema
 
 __all__ = [
     "SECTIONS",
     "Parts",
     "check_directions",
     "check_promise",
+    "check_settings",
     "known_parts",
     "name_place",
     "schema_of",
@@ -35,45 +41,45 @@ SECTIONS = {
     "promise": "promises",
 }
 """The section of a study file that describes parts of each kind."""
-VARIANTS = {
-    "policy": {
+REGISTRIES: dict[str, Mapping[str, Any]] = {
+    "predictor": PREDICTORS,
+    "policy": POLICIES,
+    "searcher": SEARCHERS,
+}
+METHODS = ("hiton-mb", "bamb", "eamb", "iamb")
+PAPER_PROMISE = {
+    "alphas": [0.2, 0.3],
+    "methods": ["paper", "cp", "wsr"],
+    "signal": "uncertainty",
+    "reference": "trajectory_end",
+    "target": "all",
+}
+ADVISOR_PROMISE = {"methods": ["cp", "hb", "wsr"], "signal": "auto", "target": "refused"}
+BUILT_IN = {
+    "data": {name: Part(name, name) for name in NAMES},
+    "predictor": {name: Part(name, name) for name in PREDICTORS},
+    "blanket": {name: Part(name, name) for name in METHODS},
+    # "fixed" is left out: an order of questions belongs to one data set
+    "policy": {name: Part(name, name) for name in POLICIES if name != "fixed"}
+    | {
         "edfa-random": Part("edfa-random", "random-blanket"),
         "edfa-no-pc-priority": Part("edfa-no-pc-priority", "edfa", {"pc_first": False}),
         "edfa-structural": Part("edfa-structural", "edfa", {"rank": "cost"}),
     },
-    "searcher": {"generative": Part("generative", "cvae")},
+    "searcher": {name: Part(name, name) for name in SEARCHERS}
+    | {"generative": Part("generative", "cvae")},
     "promise": {
-        "paper": Part(
-            "paper",
-            "promise",
-            {
-                "alphas": [0.2, 0.3],
-                "methods": ["paper", "cp", "wsr"],
-                "signal": "uncertainty",
-                "reference": "trajectory_end",
-                "target": "all",
-            },
-        ),
-        "advisor": Part(
-            "advisor",
-            "promise",
-            {
-                "alphas": [0.2, 0.3],
-                "methods": ["cp", "hb", "wsr"],
-                "signal": "auto",
-                "reference": "trajectory_end",
-                "target": "refused",
-            },
-        ),
+        "paper": Part("paper", "promise", PAPER_PROMISE),
+        "advisor": Part("advisor", "promise", PAPER_PROMISE | ADVISOR_PROMISE),
     },
 }
-"""Names that stand for a registered part with settings of its own."""
+"""The parts that edfa knows, and names for some of them with other settings."""
 GIVEN = {
-    "predictor": {"favourable", "monotone"},
-    "blanket": {"method"},
-    "policy": {"desired_class"},
-    "searcher": set[str](),
-    "promise": {
+    "predictor": ("favourable", "monotone"),
+    "blanket": ("method",),
+    "policy": ("desired_class",),
+    "searcher": (),
+    "promise": (
         "alpha",
         "delta",
         "bound",
@@ -82,7 +88,7 @@ GIVEN = {
         "group",
         "advisor",
         "favourable",
-    },
+    ),
 }
 """Settings that a study gives by itself, so that a file cannot."""
 E = TypeVar("E", bound=Exception)
@@ -91,8 +97,18 @@ Parts = Mapping[str, Mapping[str, Part]]
 """Every part by kind and name."""
 
 
-def known_parts(sections: Mapping[str, Any], folder: Path, where: str) -> Parts:
-    """Every part that a study file may name.
+@dataclass(frozen=True)
+class TableFiles:
+    """A table of one's own in a study file: paths of its rows and of its card."""
+
+    of: str
+    card: str
+
+
+def known_parts(
+    sections: Mapping[str, Mapping[str, Mapping[str, Any]]], folder: Path, where: str
+) -> Parts:
+    """Every part that a study file may name; settings are taken as they are.
 
     Parameters
     ----------
@@ -109,7 +125,7 @@ def known_parts(sections: Mapping[str, Any], folder: Path, where: str) -> Parts:
     UnknownNameError
         If ``of`` is not known.
     SchemaError
-        If a setting is not one of the class, or has the wrong type.
+        If a table has no card, or its card contradicts itself.
     UnreadableError
         If a table or its card is not there.
 
@@ -118,80 +134,28 @@ def known_parts(sections: Mapping[str, Any], folder: Path, where: str) -> Parts:
     >>> parts = known_parts({"predictors": {"small": {"of": "xgb", "n_estimators": 50}}}, Path(),
     ...     "my.toml")
     >>> parts["predictor"]["small"]
-    Part(name='small', of='xgb', settings=mappingproxy({'n_estimators': 50}))
+    Part(name='small', of='xgb', settings={'n_estimators': 50})
     """
-    parts = {kind: _built_in(kind) for kind in SECTIONS}
+    parts = {kind: dict(known) for kind, known in BUILT_IN.items()}
     for kind, section in SECTIONS.items():
-        for name, values in _tables(sections, section, where).items():
-            key = f"{where}: {section}.{name}"
-            make = _table_part if kind == "data" else _variant
-            parts[kind][name] = make(kind, name, values, key, folder)
+        for name, values in sections.get(section, {}).items():
+            place = f"{where}: {section}.{name}"
+            if kind == "data":
+                parts[kind][name] = _table(name, values, folder, place)
+                continue
+            known = BUILT_IN[kind]
+            of = values.get("of", "paper" if kind == "promise" and name not in known else name)
+            if of not in known:
+                raise name_place(UnknownNameError(kind, of, known), place)
+            settings = {key: value for key, value in values.items() if key != "of"}
+            parts[kind][name] = Part(name, known[of].of, {**known[of].settings, **settings})
     return parts
 
 
-def _tables(sections: Mapping[str, Any], section: str, where: str) -> dict[str, dict[str, Any]]:
-    """The entries of a section, each of which must be a table of its own."""
-    entries = sections.get(section, {})
-    if not isinstance(entries, dict) or not all(
-        isinstance(entry, dict) for entry in entries.values()
-    ):
-        raise SchemaError(f"{where}: {section}: one section for each name, [{section}.NAME]")
-    return entries
-
-
-def _built_in(kind: str) -> dict[str, Part]:
-    """The parts of a kind that edfa knows."""
-    return {name: Part(name, name) for name in _registered(kind)} | VARIANTS.get(kind, {})
-
-
-def _registered(kind: str) -> Iterable[str]:
-    """The names of a kind that stand for a class, a method or a data set of edfa."""
-    from edfa.acquisition import POLICIES
-    from edfa.blanket.discovery import METHODS
-    from edfa.data.catalog import NAMES
-    from edfa.predictors import PREDICTORS
-    from edfa.recourse import SEARCHERS
-
-    policies = (
-        name for name in POLICIES if name != "fixed"
-    )  # an order of questions belongs to one data set
-    names = {
-        "data": NAMES,
-        "predictor": PREDICTORS,
-        "blanket": METHODS,
-        "policy": policies,
-        "searcher": SEARCHERS,
-    }
-    return names.get(kind, ())
-
-
-def _variant(kind: str, name: str, values: Mapping[str, Any], where: str, folder: Path) -> Part:
-    """A part from its section: what it is ``of``, by default its own name or the paper's promise,
-    and settings.
-    """
-    known = _built_in(kind)
-    of = values.get("of", "paper" if kind == "promise" and name not in known else name)
-    if of not in known:
-        raise name_place(UnknownNameError(kind, of, known), where)
-    base = known[of]
-    settings = {key: value for key, value in values.items() if key != "of"}
-    checked = _check_settings(kind, base.of, settings, where)
-    return Part(name, base.of, {**base.settings, **checked})
-
-
-def _table_part(kind: str, name: str, values: Mapping[str, Any], where: str, folder: Path) -> Part:
+def _table(name: str, values: Mapping[str, Any], folder: Path, where: str) -> Part:
     """A table of one's own, with its card; paths start at the study file."""
-    from edfa.data.schema import Schema
-    from edfa.reading import sha256_of
-
-    for key in ("of", "card"):
-        if not isinstance(values.get(key), str):
-            raise SchemaError(
-                f"{where}.{key}: is missing; a table needs of = its file, and card = its card"
-            )
-    if unknown := [key for key in values if key not in ("of", "card")]:
-        raise SchemaError(f"{where}.{unknown[0]}: no such key{hint(unknown[0], ('of', 'card'))}")
-    rows, card = ((folder / values[key]).resolve() for key in ("of", "card"))
+    given = parse(TableFiles, values, where)
+    rows, card = ((folder / path).resolve() for path in (given.of, given.card))
     for path in (rows, card):
         if not path.is_file():
             raise UnreadableError(f"{where}: there is no file {path}")
@@ -201,14 +165,21 @@ def _table_part(kind: str, name: str, values: Mapping[str, Any], where: str, fol
     return Part(name, str(rows), {"card": str(card), "sha256": sha256_of(rows) + sha256_of(card)})
 
 
-def _check_settings(kind: str, of: str, settings: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The settings of a part, as plain JSON, checked against what it is made with."""
-    if not settings:
-        return {}
-    parsed = parse(
-        RESOURCES.get(("settings", kind, of), lambda: _settings_class(kind, of)), settings, where
+def check_settings(kind: str, part: Part, where: str) -> Part:
+    """The part with its settings as plain JSON of the right types.
+
+    Raises
+    ------
+    SchemaError
+        If a setting is not one of the class, or has the wrong type; begins with ``where``.
+    """
+    if kind == "data" or not part.settings:
+        return part
+    settings_class = RESOURCES.get(
+        ("settings", kind, part.of), lambda: _settings_class(kind, part.of)
     )
-    checked = {key: _plain(getattr(parsed, key)) for key in settings}
+    parsed = parse(settings_class, part.settings, where)
+    checked = {key: _plain(getattr(parsed, key)) for key in part.settings}
     threshold = checked.get("threshold")
     if threshold not in (None, "balanced") and (
         isinstance(threshold, str) or not 0 < threshold < 1
@@ -216,7 +187,7 @@ def _check_settings(kind: str, of: str, settings: Mapping[str, Any], where: str)
         raise SchemaError(
             f"{where}.threshold: a probability between 0 and 1, or 'balanced', not {threshold!r}"
         )
-    return checked
+    return Part(part.name, part.of, checked)
 
 
 def _plain(value: Any) -> Any:
@@ -226,43 +197,36 @@ def _plain(value: Any) -> Any:
 
 def _settings_class(kind: str, of: str) -> type[Any]:
     """A dataclass with one field for each setting that a file may give to a part."""
-    annotations: dict[str, Any] = {}
-    for owner in _owners(kind, of):
-        for name, annotation in _keywords(owner).items():
-            if name not in GIVEN[kind] and (kept := _json_type(annotation)) is not None:
-                annotations[name] = kept
+    owners = _owners(kind, of)
+    annotations = {
+        name: json_type
+        for owner in owners
+        for name, annotation in _keywords(owner).items()
+        if name not in GIVEN[kind] and (json_type := _json_type(annotation)) is not None
+    }
     if kind == "predictor":
-        annotations["threshold"] = (
-            float | str
-        )  # "balanced": the share of the training people's favourable class
-    if kind == "policy" and hasattr(_owners(kind, of)[0], "fit_rows"):
+        # "balanced": the share of the training people's favourable class
+        annotations["threshold"] = float | str
+    if hasattr(owners[0], "fit_rows"):
         annotations["train_rows"] = int  # the largest number of training people that it learns from
     if kind == "promise":
         annotations |= {"alphas": tuple[float, ...], "methods": tuple[str, ...]}
-    return make_dataclass(
-        "Settings", [(name, kind, field(default=None)) for name, kind in annotations.items()]
-    )
+    fields = [(name, type_, field(default=None)) for name, type_ in annotations.items()]
+    return make_dataclass("Settings", fields)
 
 
 def _owners(kind: str, of: str) -> tuple[Callable[..., Any], ...]:
     """What takes the settings of a part as keywords."""
-    from edfa.acquisition import POLICIES
-    from edfa.blanket.discovery import Search
-    from edfa.certification.rcps import RecourseCertifier
-    from edfa.certification.replay import replay
-    from edfa.predictors import PREDICTORS
-    from edfa.recourse import SEARCHERS
-
     if kind == "blanket":
+        from edfa.blanket.discovery import Search
+
         return (Search,)
     if kind == "promise":
+        from edfa.certification.rcps import RecourseCertifier
+        from edfa.certification.replay import replay
+
         return (RecourseCertifier, replay)
-    registries: dict[str, Mapping[str, Any]] = {
-        "predictor": PREDICTORS,
-        "policy": POLICIES,
-        "searcher": SEARCHERS,
-    }
-    return (registries[kind][of],)
+    return (REGISTRIES[kind][of],)
 
 
 def _keywords(owner: Callable[..., Any]) -> dict[str, Any]:
@@ -276,8 +240,8 @@ def _keywords(owner: Callable[..., Any]) -> dict[str, Any]:
 def _json_type(annotation: Any) -> Any:
     """The part of an annotation that a study file can hold; None if there is none."""
     if (origin := get_origin(annotation)) in (Union, UnionType):
-        kept = [kind for kind in map(_json_type, get_args(annotation)) if kind is not None]
-        return Union[tuple(kept)] if any(kind is not NoneType for kind in kept) else None  # noqa: UP007
+        held = [kind for kind in map(_json_type, get_args(annotation)) if kind is not None]
+        return Union[tuple(held)] if any(kind is not NoneType for kind in held) else None  # noqa: UP007
     holds = (Literal, tuple, list, Sequence, Mapping)
     return annotation if annotation in SCALARS or origin in holds else None
 
@@ -286,16 +250,14 @@ def check_promise(promise: Mapping[str, Any], delta: float, where: str) -> None:
     """Refuse a promise that nobody could certify, before any work is spent."""
     from edfa.certification.rcps import RecourseCertifier
     from edfa.certification.replay import SIGNALS
-    from edfa.errors import SettingError
 
-    if promise["signal"] not in (*SIGNALS, "auto"):
-        raise name_place(
-            UnknownNameError("signal", promise["signal"], (*SIGNALS, "auto")), f"{where}.signal"
-        )
-    taken = set(_keywords(RecourseCertifier)) - {"signal"}
-    settings = {key: value for key, value in promise.items() if key in taken}
+    signals = (*SIGNALS, "auto")
+    if promise["signal"] not in signals:
+        raise name_place(UnknownNameError("signal", promise["signal"], signals), f"{where}.signal")
     if not promise["alphas"] or not promise["methods"]:
         raise SchemaError(f"{where}: at least one of alphas and one of methods")
+    taken = _keywords(RecourseCertifier).keys() - {"signal"}
+    settings = {key: value for key, value in promise.items() if key in taken}
     for alpha in promise["alphas"]:
         for method in promise["methods"]:
             try:
@@ -306,24 +268,18 @@ def check_promise(promise: Mapping[str, Any], delta: float, where: str) -> None:
 
 def check_directions(predictor: Part, sets: Iterable[Part], where: str) -> None:
     """Refuse a model that cannot obey the directions of a card, in the card's reading."""
-    from edfa.predictors import PREDICTORS
-
     if "monotone" in _keywords(PREDICTORS[predictor.of]):
         return
     for data in sets:
         if any(feature.monotone for feature in schema_of(data)):
             raise SchemaError(
-                f"{where}.predictor: {predictor.name} cannot obey the directions on the "
-                f"card of {data.name}, which "
-                "reading = 'card' asks for"
+                f"{where}.predictor: {predictor.name} cannot obey the directions on the card of "
+                f"{data.name}, which reading = 'card' asks for"
             )
 
 
-def schema_of(data: Part) -> "Schema":
+def schema_of(data: Part) -> Schema:
     """The schema of a data set, from its card alone."""
-    from edfa.data.catalog import load_schema
-    from edfa.data.schema import Schema
-
     card = data.settings.get("card")
     return load_schema(data.of) if card is None else Schema.read(card)
 

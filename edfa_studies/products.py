@@ -1,13 +1,17 @@
-"""What cells share: blankets, fitted models, learnt policies and trajectories, each under a key of
-its own.
+"""What cells share: blankets, fitted models, learnt policies and trajectories, in a folder on disk.
 
 A product's key is a digest of all that it is made from, so that two cells that need the same
-product name the same key, in any study, process and order.
+product name the same key, in any study, process and order. ``ProductFolder`` keeps what was made;
+``Materials`` gives a cell its products, from the folder or made now.
 """
 
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import cached_property, lru_cache
+import errno
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
@@ -19,7 +23,7 @@ from edfa.acquisition.base import Policy
 from edfa.acquisition.loop import acquire
 from edfa.acquisition.trajectory import Trajectory
 from edfa.advice.factory import new_predictor
-from edfa.artifacts import read_parts, readable, write_parts
+from edfa.artifacts import load_arrays, read_parts, readable, save_arrays, write_parts
 from edfa.blanket.discovery import discover
 from edfa.blanket.units import Blanket
 from edfa.data import catalog
@@ -27,6 +31,7 @@ from edfa.data.read import read_frame
 from edfa.data.rules import Rules
 from edfa.data.table import Table
 from edfa.errors import UnreadableError
+from edfa.people import Background, Provenance
 from edfa.predictors import PREDICTORS
 from edfa.predictors.base import Predictor
 from edfa.predictors.xgb import SubsetXGB
@@ -37,19 +42,97 @@ from edfa.recourse.plans import Plans
 from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.typing import Int64Array
-from edfa_studies import trajectories
-from edfa_studies.cache import Cache
-from edfa_studies.cells import Cell, hash_json
+from edfa_studies.cells import Cell, Part, hash_json
 
-__all__ = ["Materials", "PartName", "Product", "make", "products"]
+__all__ = ["Materials", "PartName", "Product", "ProductFolder", "make", "products"]
 
 Kind = Literal["blanket", "predictor", "policy", "trajectory"]
 PartName = Literal["calibration", "test"]
+Hashes = dict[Part, str | None]
+"""The SHA-256 of the files behind data sets; None for one that comes from OpenML."""
 T = TypeVar("T")
 Model = TypeVar("Model", bound=Predictor)
 RECIPE = 1  # raised when a product of the same description is made in another way
-MODELS = 64  # subset models held in memory by one process, for each of the models below
-HELD = 6  # products of each kind held in memory by one process
+SUBSET_MODELS = 64  # subset models in memory, for each model
+UNFINISHED = ".unfinished"
+TAKEN = (errno.EEXIST, errno.ENOTEMPTY)
+PERSON_COLUMNS = ("person", "values", "when", "declined")
+STEP_COLUMNS = (
+    "who",
+    "step",
+    "feature",
+    "cost",
+    "spent",
+    "scores",
+    "probabilities",
+    "decision",
+    "necessity",
+)
+TRAJECTORY_FILE = "trajectory.safetensors"
+
+
+@dataclass(frozen=True)
+class ProductFolder:
+    """Products on disk, an entry for each at ``root/KIND/KEY``.
+
+    An entry is a folder that is whole or not there; what is in it is written with hashes, and made
+    anew where they do not fit. Deleting the folder loses time alone.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     products = ProductFolder(Path(folder))
+    ...     with products.fill("blanket", "0123") as entry:
+    ...         _ = (entry / "blanket.json").write_text("{}", encoding="utf-8")
+    ...     products.has("blanket", "0123"), products.has("blanket", "4567")
+    (True, False)
+    """
+
+    root: Path
+
+    def folder(self, kind: str, key: str) -> Path:
+        """Where an entry is, or would be."""
+        return self.root / kind / key
+
+    def has(self, kind: str, key: str) -> bool:
+        """Whether an entry is there."""
+        return self.folder(kind, key).is_dir()
+
+    @contextmanager
+    def fill(self, kind: str, key: str) -> Iterator[Path]:
+        """Yield a new folder to write into, which becomes the entry when the block ends without an
+        error.
+
+        If somebody else has made the entry meanwhile, theirs stays: both are made from the same
+        things.
+        """
+        partial, place = self.root / UNFINISHED / uuid.uuid4().hex, self.folder(kind, key)
+        partial.mkdir(parents=True)
+        try:
+            yield partial
+            place.parent.mkdir(parents=True, exist_ok=True)
+            while True:
+                try:
+                    partial.rename(place)
+                except OSError as error:
+                    if error.errno not in TAKEN:
+                        raise
+                    if not place.is_dir():  # made by somebody and dropped again since
+                        continue
+                break
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+    def drop(self, kind: str, key: str) -> None:
+        """Remove an entry, as one that turned out to be damaged; nobody sees half of it."""
+        gone = self.root / UNFINISHED / uuid.uuid4().hex
+        gone.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder(kind, key).rename(gone)
+        except FileNotFoundError:  # somebody else has found out, too
+            return
+        shutil.rmtree(gone, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -67,32 +150,32 @@ class Product:
     part: PartName = "test"
 
 
-def products(cell: Cell) -> tuple[Product, ...]:
-    """What a cell needs and may share with others, each after what it needs itself."""
-    keys = _Keys(cell)
+def products(cell: Cell, hashes: Hashes | None = None) -> tuple[Product, ...]:
+    """What a cell needs and may share with others, each after what it needs itself.
+
+    ``hashes`` is filled with the hashes of data sets; given again, it saves reading their files.
+    """
+    keys = _Keys(cell, {} if hashes is None else hashes)
+    made = [Product("blanket", keys.blanket, (), cell)]
     if cell.measure == "sets":
-        return (Product("blanket", keys.blanket, (), cell),)
-    made = [
-        Product("blanket", keys.blanket, (), cell),
-        Product("predictor", keys.predictor, (), cell),
-    ]
+        return tuple(made)
+    made.append(Product("predictor", keys.predictor, (), cell))
     if keys.learns:
         made.append(Product("policy", keys.policy, (keys.blanket, keys.predictor), cell))
     needs = tuple(product.key for product in made)
-    parts: tuple[PartName, ...] = (
-        ("calibration", "test") if cell.measure == "promise" else ("test",)
-    )
+    parts: tuple[PartName, ...] = ("calibration", "test") if _certifies(cell) else ("test",)
     made += [Product("trajectory", keys.trajectory(part), needs, cell, part) for part in parts]
     return tuple(made)
 
 
-def make(product: Product, cache: str) -> None:
-    """Make a product, unless the cache has it."""
-    if not Cache(Path(cache)).has(product.kind, product.key):
-        materials = Materials(product.cell, Path(cache))
-        getattr(materials, product.kind) if product.kind != "trajectory" else materials.trajectory(
-            product.part
-        )
+def make(product: Product, folder: str) -> None:
+    """Make a product, unless the folder of products has it."""
+    if not ProductFolder(Path(folder)).has(product.kind, product.key):
+        materials = Materials(product.cell, Path(folder))
+        if product.kind == "trajectory":
+            materials.trajectory(product.part)
+        else:
+            getattr(materials, product.kind)
 
 
 @dataclass(frozen=True)
@@ -100,15 +183,15 @@ class _Keys:
     """The keys of a cell's products."""
 
     cell: Cell
+    hashes: Hashes = field(default_factory=dict)
 
     @cached_property
     def data(self) -> str:
-        settings = self.cell.settings
-        made = [
-            self.cell.data.content,
-            _content_hash(self.cell.data.of, self.cell.data.settings.get("card")),
-        ]
-        return hash_json([*made, settings["cap"], settings["split"], edfa.__version__, RECIPE])
+        part, settings = self.cell.data, self.cell.settings
+        if part not in self.hashes:
+            self.hashes[part] = _content_hash(part)
+        made = [part.content, self.hashes[part], settings["cap"], settings["split"]]
+        return hash_json([*made, edfa.__version__, RECIPE])
 
     @cached_property
     def blanket(self) -> str:
@@ -141,58 +224,34 @@ class _Keys:
 
     def trajectory(self, part: PartName) -> str:
         settings = self.cell.settings
-        made = [
-            self.policy,
-            self.predictor,
-            part,
-            people_wanted(self.cell, part),
-            self.cell.seed,
-            settings["budget"],
-        ]
-        return hash_json([*made, explains(self.cell), settings["reading"]])
+        made = [self.policy, self.predictor, part, _people_wanted(self.cell, part), self.cell.seed]
+        explains = not _certifies(self.cell)
+        return hash_json([*made, settings["budget"], explains, settings["reading"]])
 
 
-def people_wanted(cell: Cell, part: PartName) -> int:
+def _certifies(cell: Cell) -> bool:
+    """Whether a cell is about certificates: calibration people are asked too, nothing explained."""
+    return cell.measure == "promise"
+
+
+def _people_wanted(cell: Cell, part: PartName) -> int:
     """The largest number of people of a part that a cell is about."""
-    name = (
-        "people"
-        if cell.measure != "promise"
-        else {"calibration": "calibration", "test": "test"}[part]
-    )
-    return int(cell.settings[name])
+    return int(cell.settings[part if _certifies(cell) else "people"])
 
 
-def explains(cell: Cell) -> bool:
-    """Whether the trajectory of a cell needs partitions."""
-    return cell.measure != "promise"
-
-
-@lru_cache(maxsize=64)
-def _content_hash(of: str, card: str | None) -> str | None:
-    """The SHA-256 of the files behind a data set; None for one that comes from OpenML."""
+def _content_hash(data: Part) -> str | None:
+    card = data.settings.get("card")
     if card is not None:
-        return sha256_of(Path(of)) + sha256_of(Path(card))
-    if of in catalog.BUNDLED:
-        return catalog.BUNDLED[of]
-    where = Path(catalog.where(of))
+        return sha256_of(Path(data.of)) + sha256_of(Path(card))
+    if data.of in catalog.BUNDLED:
+        return catalog.BUNDLED[data.of]
+    where = Path(catalog.where(data.of))
     return sha256_of(where) if where.is_file() else None
-
-
-@lru_cache(maxsize=3)
-def _table(of: str, card: str | None, cap: int, split: int) -> Table:
-    if card is None:
-        return catalog.load(of, seed=split, cap=cap or None)
-    return Table.from_frame(
-        read_frame(of, card), card, name=Path(of).stem, seed=split, cap=cap or None
-    )
-
-
-_held: dict[tuple[str, str], dict[str, Any]] = {}
 
 
 @dataclass(frozen=True)
 class Materials:
-    """Everything a cell works with, from the cache or made now.
+    """Everything a cell works with, from the folder of products or made now; each once.
 
     Examples
     --------
@@ -208,16 +267,20 @@ class Materials:
     cell: Cell
     root: Path
 
-    @property
+    @cached_property
     def keys(self) -> _Keys:
         """The keys of the cell's products."""
         return _Keys(self.cell)
 
-    @property
+    @cached_property
     def table(self) -> Table:
         """The table, with the study's cap and split."""
-        data, settings = self.cell.data, self.cell.settings
-        return _table(data.of, data.settings.get("card"), settings["cap"], settings["split"])
+        of, card = self.cell.data.of, self.cell.data.settings.get("card")
+        cap, split = self.cell.settings["cap"] or None, self.cell.settings["split"]
+        if card is None:
+            return catalog.load(of, seed=split, cap=cap)
+        name = Path(of).stem
+        return Table.from_frame(read_frame(of, card), card, name=name, seed=split, cap=cap)
 
     @property
     def rules(self) -> Rules:
@@ -229,14 +292,11 @@ class Materials:
         """The code of the class that plans lead to; None in the paper's reading: any other
         decision.
         """
-        schema = self.table.schema
-        return (
-            None
-            if self.cell.settings["reading"] == "paper"
-            else schema.classes.index(schema.favourable)
-        )
+        if self.cell.settings["reading"] == "paper":
+            return None
+        return self.table.schema.classes.index(self.table.schema.favourable)
 
-    @property
+    @cached_property
     def blanket(self) -> Blanket:
         """The Markov blanket of the outcome among the training people."""
         part = self.cell.blanket
@@ -256,7 +316,7 @@ class Materials:
 
         return self._get("blanket", self.keys.blanket, find, read)
 
-    @property
+    @cached_property
     def predictor(self) -> Predictor:
         """The model, fitted on the training people; it obeys the card's directions in the card's
         reading alone.
@@ -293,21 +353,18 @@ class Materials:
     def _share(self, model: Model) -> Model:
         """Let all processes share the subset models of an XGBoost."""
         if isinstance(model, SubsetXGB):
-            model.cache_in(self.root / "subsets", MODELS)
+            model.cache_in(self.root / "subsets", SUBSET_MODELS)
         return model
 
-    @property
+    @cached_property
     def policy(self) -> Policy:
         """The policy, on the cell's blanket, with what it has learnt."""
         if not self.keys.learns:
             return self._new_policy().fit(self.table.train, None)
 
         def learn(folder: Path) -> Policy:
-            policy, train, limit = (
-                self._new_policy(),
-                self.table.train,
-                self.cell.policy.settings.get("train_rows"),
-            )
+            policy, train = self._new_policy(), self.table.train
+            limit = self.cell.policy.settings.get("train_rows")
             if limit is None:
                 policy.fit(train, self.predictor)
             else:
@@ -331,20 +388,14 @@ class Materials:
             self.desired_class,  # type: ignore[arg-type]
             self.rules,
         )
-        return policy.set_params(
-            **{name: value for name, value in part.settings.items() if name != "train_rows"}
-        )
+        settings = {key: value for key, value in part.settings.items() if key != "train_rows"}
+        return policy.set_params(**settings)
 
-    @property
+    @cached_property
     def searcher(self) -> Searcher:
         """The searcher, fitted on the training people."""
-        part, kind = self.cell.searcher, SEARCHERS[self.cell.searcher.of]
-        held = _held.setdefault((str(self.root), "searcher"), {})
-        key = hash_json(["searcher", self.keys.data, part.content])
-        if key not in held:
-            _hold(held, key, kind(**part.settings).fit(self.table.train))
-        searcher: Searcher = held[key]
-        return searcher
+        part = self.cell.searcher
+        return SEARCHERS[part.of](**part.settings).fit(self.table.train)
 
     def people(self, part: PartName) -> Int64Array:
         """The rows, in their part of the table, of the people that the cell is about, ascending.
@@ -353,7 +404,7 @@ class Materials:
         """
         size = len(getattr(self.table, part))
         random = np.random.default_rng(int(hash_json([self.keys.data, part, self.cell.seed]), 16))
-        return np.sort(random.permutation(size)[: people_wanted(self.cell, part)]).astype(np.int64)
+        return np.sort(random.permutation(size)[: _people_wanted(self.cell, part)]).astype(np.int64)
 
     def trajectory(self, part: PartName) -> Trajectory:
         """The people of a part, asked by the policy until the budget is spent."""
@@ -369,22 +420,20 @@ class Materials:
                 seed=self.cell.seed,
                 reference=self.table.train,
                 person=who.tolist(),
-                explain=explains(self.cell),
+                explain=not _certifies(self.cell),
             )
-            trajectories.write(trajectory, folder)
+            _write_trajectory(trajectory, folder)
             return trajectory
 
         def read(folder: Path) -> Trajectory:
-            return trajectories.read(folder, self.table.train, self.predictor, self.policy)
+            return _read_trajectory(folder, self.table.train, self.predictor, self.policy)
 
         return self._get("trajectory", self.keys.trajectory(part), ask, read)
 
-    def plans(self, part: PartName) -> Plans:
-        """The plans of everybody in a part, at every step of their trajectory, as the cell's
-        reading asks for.
-        """
+    def plans(self, trajectory: Trajectory) -> Plans:
+        """The plans at every step of a trajectory, as the cell's reading asks for."""
         return find_recourse(
-            self.trajectory(part),
+            trajectory,
             self.searcher,
             rules=self.rules,
             desired_class=self.desired_class,
@@ -392,25 +441,45 @@ class Materials:
         )
 
     def _get(self, kind: Kind, key: str, make: Callable[[Path], T], read: Callable[[Path], T]) -> T:
-        """A product: from memory, from the cache, or made now. A damaged entry is made anew."""
-        held = _held.setdefault((str(self.root), kind), {})
-        if key in held:
-            value: T = held[key]
-            return value
-        cache = Cache(self.root)
-        if cache.has(kind, key):
+        """A product, from the folder or made now. A damaged entry is made anew."""
+        folder = ProductFolder(self.root)
+        if folder.has(kind, key):
             try:
-                return _hold(held, key, read(cache.folder(kind, key)))
+                return read(folder.folder(kind, key))
             except UnreadableError:
-                cache.drop(kind, key)
-        with cache.fill(kind, key) as folder:
-            made = make(folder)
-        return _hold(held, key, made)
+                folder.drop(kind, key)
+        with folder.fill(kind, key) as entry:
+            return make(entry)
 
 
-def _hold(held: dict[str, Any], key: str, value: T) -> T:
-    """Keep a product in memory; the oldest goes."""
-    if len(held) >= HELD:
-        held.pop(next(iter(held)))
-    held[key] = value
-    return value
+def _write_trajectory(trajectory: Trajectory, folder: Path) -> None:
+    """Write the columns of a trajectory, with a hash, into a folder."""
+    columns = {name: getattr(trajectory, name) for name in (*PERSON_COLUMNS, *STEP_COLUMNS)}
+    content = save_arrays({name: column for name, column in columns.items() if column is not None})
+    write_parts(
+        folder / "trajectory", "Trajectory", {"seed": trajectory.seed}, {TRAJECTORY_FILE: content}
+    )
+
+
+def _read_trajectory(
+    folder: Path, train: Table, predictor: Predictor, policy: Policy
+) -> Trajectory:
+    """Read a trajectory; ``train``, ``predictor`` and ``policy`` are those of the run."""
+    settings, parts = read_parts(folder / "trajectory", "Trajectory")
+    with readable(str(folder)):
+        columns = load_arrays(parts[TRAJECTORY_FILE], TRAJECTORY_FILE)
+        if set(columns) | {"necessity"} != {*PERSON_COLUMNS, *STEP_COLUMNS}:
+            raise UnreadableError(f"{TRAJECTORY_FILE} is damaged: it has other columns")
+        if (
+            len({len(columns[name]) for name in PERSON_COLUMNS}) != 1
+            or len({len(columns[n]) for n in STEP_COLUMNS if n in columns}) != 1
+        ):
+            raise UnreadableError(
+                f"{TRAJECTORY_FILE} is damaged: its columns are not of one length"
+            )
+        return Trajectory(
+            background=Background.of(train, predictor, policy.blanket, aligned=policy.aligned),
+            seed=int(settings["seed"]),
+            provenance=Provenance(policy=policy),
+            **{"necessity": None, **columns},  # type: ignore[arg-type]
+        )

@@ -6,6 +6,7 @@ are there. Results are kept as JSON; reading them runs no code.
 """
 
 import json
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,10 +16,15 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from edfa.database import Database
-from edfa_studies.cells import Cell
-from edfa_studies.payload import LABELS, PARTS, Payload, by_column, check_tables, encode
+from edfa.errors import DataError
+from edfa_studies.cells import PARTS, Cell
 
-__all__ = ["Store"]
+__all__ = ["LABELS", "Store", "check_tables", "plain"]
+
+LABELS = (*PARTS, "seed", "reading", "promise", "cell")
+"""The columns that the store puts before those of a table."""
+Payload = Mapping[str, Sequence[Mapping[str, Any]]]
+"""What a cell gives: named tables, each a list of rows."""
 
 STATUS = ("key", "measure", *PARTS, "seed", "status", "seconds", "attempts", "error")
 
@@ -239,13 +245,50 @@ def _numbers(values: list[Any]) -> pd.Series:
 
 def _row(cell: Cell) -> dict[str, Any]:
     """What the store says about a cell that is new."""
-    promise = cell.settings.get("promise", {})
-    extra = {
-        "reading": str(cell.settings.get("reading", "")),
-        "promise": str(promise.get("name", "")),
-    }
-    return (
-        {"key": cell.key, "measure": cell.measure, "seed": cell.seed, "cell": cell.to_json()}
-        | cell.labels
-        | extra
+    return cell.description | {"key": cell.key, "seed": cell.seed, "cell": cell.to_json()}
+
+
+def check_tables(payload: Payload) -> Payload:
+    """The payload itself, unless a table has a column with the name of a label."""
+    for table, rows in payload.items():
+        if taken := sorted({name for row in rows for name in row} & set(LABELS)):
+            raise DataError(
+                f"table {table!r} of a result has a column {taken[0]!r}, which is the store's own"
+            )
+    return payload
+
+
+def plain(value: Any) -> Any:
+    """The same as strict JSON can hold it: NaN is None, infinities are the words inf and -inf,
+    arrays are lists.
+
+    >>> plain({"tau": -np.inf, "risk": np.float32("nan"), "known": (np.int64(2), np.array([0.5]))})
+    {'tau': '-inf', 'risk': None, 'known': [2, [0.5]]}
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None if math.isnan(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if value is None or isinstance(value, str | int):
+        return value
+    raise DataError(
+        f"a result holds something of type {type(value).__name__}; it is made of numbers, "
+        "texts, lists and mappings"
     )
+
+
+def encode(value: Any) -> str:
+    """Strict JSON, without spaces."""
+    return json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def by_column(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Rows by column: each name is written once, which is shorter and much quicker to read."""
+    return {
+        name: [row.get(name) for row in rows]
+        for name in dict.fromkeys(name for row in rows for name in row)
+    }

@@ -179,9 +179,8 @@ pd.DataFrame(rows).round(2)
 # %%
 from pathlib import Path
 
-from edfa_studies.config import read_study
+from edfa_studies.config import expand, read_study
 from edfa_studies.engine import run_study
-from edfa_studies.expand import expand
 from edfa_studies.store import Store
 
 Path("mine.toml").write_text(

@@ -20,9 +20,9 @@ import matplotlib as mpl
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
+from edfa.plots.axis import STYLE
 from edfa.text import html
 from edfa_studies.figures.render import NO_METADATA, compact
-from edfa_studies.figures.style import RC
 
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"```python\n(.*?)```(?:\n\n!\[[^\]]*\]\((gallery/[^)]+)\))?", flags=re.S)
@@ -59,7 +59,10 @@ def main() -> None:
     (DOCS / "gallery").mkdir(exist_ok=True)
     namespace: dict[str, Any] = {}
     text = (DOCS / "gallery.md").read_text(encoding="utf-8")
-    with tempfile.TemporaryDirectory() as folder, mpl.rc_context(RC | {"svg.hashsalt": "gallery"}):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mpl.rc_context({"svg.hashsalt": "gallery"}, STYLE),
+    ):
         os.chdir(folder)
         mpl.use("agg")
         for code, name in BLOCK.findall(text):

@@ -4,7 +4,8 @@ of shares.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from edfa.data.feature import Feature
 from edfa.extras import extra
@@ -19,7 +20,7 @@ __all__ = [
     "INK",
     "LIGHT",
     "PALE",
-    "RC",
+    "STYLE",
     "drawing",
     "label_of",
     "legend_above",
@@ -28,27 +29,8 @@ __all__ = [
     "tidy",
 ]
 
-RC: dict[str, Any] = {
-    "svg.fonttype": "none",
-    "text.parse_math": False,
-    "font.size": 8,
-    "axes.titlesize": 9,
-    "axes.labelsize": 8,
-    "legend.fontsize": 8,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "axes.edgecolor": "#555555",
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "axes.grid": True,
-    "grid.color": "#E4E4E4",
-    "grid.linewidth": 0.5,
-    "axes.axisbelow": True,
-    "legend.frameon": False,
-}
+STYLE = Path(__file__).with_name("edfa.mplstyle")
+"""A file of matplotlib's settings."""
 INK, GREY = "#333333", "#555555"  # of lines and words, and of words beside the point
 DARK, LIGHT, PALE = (
     "#0072B2",
@@ -74,8 +56,7 @@ def drawing(ax: "Axes | None", size: tuple[float, float]) -> Iterator["Axes"]:
     with extra("plots", "a plot"):
         import matplotlib as mpl
         import matplotlib.pyplot as plt
-    settings: Any = RC
-    with mpl.rc_context(settings):
+    with mpl.rc_context(fname=STYLE):
         drawn = plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
         yield drawn
         for part in (drawn, *drawn.child_axes):
@@ -91,7 +72,7 @@ def tidy(ax: "Axes", grid: Literal["x", "y", "both"]) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_axisbelow(True)
     ax.grid(visible=False)
-    ax.grid(visible=True, axis=grid, color=RC["grid.color"], linewidth=RC["grid.linewidth"])
+    ax.grid(visible=True, axis=grid, color="#E4E4E4", linewidth=0.5)
 
 
 def legend_above(ax: "Axes") -> None:

@@ -19,8 +19,7 @@ __all__ = ["GroupComparison", "GroupMeasures", "compare_groups", "draw_groups"]
 
 Interval = tuple[float, float]
 ROW = 0.34  # inches
-SMALL: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 6, "color": GREY}
-WHITE: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+BESIDE: dict[str, Any] = {"textcoords": "offset points", "color": GREY}
 PANELS = (
     ("risk", "let down, of those told to act"),
     ("cost", "mean cost of a person"),
@@ -91,30 +90,31 @@ def compare_groups(
         raise DataError(
             "this evaluation has no groups; fit the advisor with groups='name of a feature'"
         )
-    rows = [_measures("everybody", evaluation, certified=True)]
+    rows = [_measures("everybody", evaluation)]
     for level, group in evaluation.groups.items():
         words = None if feature is None else phrases.named(feature, level, language)
-        rows.append(_measures(phrases.plain(words or level), group, certified=group.certified))
-    return GroupComparison(
-        tuple(rows), "" if feature is None else label_of(feature, language), alpha
-    )
+        rows.append(_measures(phrases.plain(words or level), group))
+    title = "" if feature is None else label_of(feature, language)
+    return GroupComparison(tuple(rows), title, alpha)
 
 
-def _measures(
-    label: str, of: AdvisorEvaluation | GroupEvaluation, *, certified: bool
-) -> GroupMeasures:
+def _measures(label: str, of: AdvisorEvaluation | GroupEvaluation) -> GroupMeasures:
     refused = round(of.refused * of.people)
+
+    def interval(share: float | None, n: int) -> Interval | None:
+        return None if share is None else share_interval(share, n)
+
     return GroupMeasures(
         label,
         of.people,
         of.n,
         refused,
         of.risk,
-        None if of.risk is None else share_interval(of.risk, of.n),
+        interval(of.risk, of.n),
         of.cost,
         of.coverage,
-        None if of.coverage is None else share_interval(of.coverage, refused),
-        certified,
+        interval(of.coverage, refused),
+        getattr(of, "certified", True),
     )
 
 
@@ -123,39 +123,29 @@ def draw_groups(comparison: GroupComparison, ax: "Axes | None" = None) -> "Axes"
     and cost.
     """
     rows = comparison.rows
+    risks = [row.risk_interval[1] for row in rows if row.risk_interval is not None]
+    ends = {  # of the axes: a little beyond all that is on them
+        "risk": min(1.1, 1.12 * max([*risks, 2 * (comparison.alpha or 0.0)]) or 1.0),
+        "cost": 1.12 * max(row.cost for row in rows) or 1.0,
+        "coverage": 1.1,
+    }
     with drawing(ax, (7.2, 0.9 + ROW * len(rows))) as ax:
         ax.set_axis_off()
         panels = [ax.inset_axes((i * 0.35, 0, 0.3, 1)) for i in range(len(PANELS))]
         for panel, (measure, label) in zip(panels, PANELS, strict=True):
             for y, row in enumerate(rows):
                 _mark(panel, row, measure, y)
-            panel.set(ylim=(len(rows) - 0.5, -0.5), xlabel=label)
-            names = (
-                [f"{row.label} ({row.people})" for row in rows]
-                if panel is panels[0]
-                else [""] * len(rows)
-            )
-            panel.set_yticks(range(len(rows)), names)
+            panel.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0, ends[measure]), xlabel=label)
+            panel.set_yticks(range(len(rows)), [""] * len(rows))
             panel.tick_params(axis="y", length=0)
             panel.axhline(0.5, color="#999999", linewidth=0.6)  # everybody above, groups below
-            panel.set_xlim(0, _end(comparison, measure))
             tidy(panel, "x")
+        panels[0].set_yticklabels([f"{row.label} ({row.people})" for row in rows])
         panels[0].set_ylabel(fill(comparison.title, 6 * len(rows)))
         if comparison.alpha is not None:
             panels[0].axvline(comparison.alpha, color=INK, linestyle=":", linewidth=1)
             panels[0].set_title(f"dotted: allowed, {comparison.alpha:g}", fontsize=7, loc="left")
     return ax
-
-
-def _end(comparison: GroupComparison, measure: str) -> float:
-    """Where the axis of a panel ends: a little beyond all that is on it."""
-    rows = comparison.rows
-    if measure == "coverage":
-        return 1.1
-    if measure == "cost":
-        return 1.12 * max(row.cost for row in rows) or 1.0
-    ends = [row.risk_interval[1] for row in rows if row.risk_interval is not None]
-    return min(1.1, 1.12 * max([*ends, 2 * (comparison.alpha or 0.0)]) or 1.0)
 
 
 def _mark(panel: "Axes", row: GroupMeasures, measure: str, y: int) -> None:
@@ -164,37 +154,22 @@ def _mark(panel: "Axes", row: GroupMeasures, measure: str, y: int) -> None:
     """
     value, interval = getattr(row, measure), getattr(row, f"{measure}_interval", None)
     if value is None:
-        words = "nobody is refused" if measure == "coverage" else "nobody is told to act"
-        words = words if row.certified or measure == "coverage" else "no certificate"
-        panel.annotate(
-            words,
-            (0, y),
-            (5, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=7,
-            color=GREY,
-            bbox=WHITE,
-        )
+        acting = "nobody is told to act" if row.certified else "no certificate"
+        words = "nobody is refused" if measure == "coverage" else acting
+        panel.annotate(words, (0, y), (5, 0), va="center", fontsize=7, **BESIDE)
         return
-    spans = (
-        None
-        if interval is None
-        else [[max(0.0, value - interval[0])], [max(0.0, interval[1] - value)]]
-    )
-    face = "white" if y == 0 else DARK
+    low, high = interval or (value, value)
     panel.errorbar(
         [value],
         [y],
-        xerr=spans,
+        xerr=[[max(0.0, value - low)], [max(0.0, high - value)]],
         fmt="o",
         color=DARK,
-        markerfacecolor=face,
+        markerfacecolor=DARK if y else "white",
         markersize=5.5,
         elinewidth=1,
     )
     if interval is not None:
         of = row.n if measure == "risk" else row.refused
-        panel.annotate(
-            f"{round(value * of)} of {of}", (value, y), (0, 5), textcoords="offset points", **SMALL
-        )
+        text = f"{round(value * of)} of {of}"
+        panel.annotate(text, (value, y), (0, 5), ha="center", va="bottom", fontsize=6, **BESIDE)

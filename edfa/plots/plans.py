@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from edfa.data.feature import Feature
 from edfa.data.schema import Schema
 from edfa.errors import DataError
 from edfa.plots.axis import DARK, INK, PALE, drawing, label_of, say
-from edfa.recourse.plans import Plan
+from edfa.recourse.plans import Change, Plan
 from edfa.text import phrases
+from edfa.text.steps import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +22,9 @@ __all__ = ["FactChanges", "PlanComparison", "compare_plans", "draw_plans"]
 LABEL, CELL = 1.7, 1.4  # widths of the column of labels and of all others, in inches
 LETTERS = {LABEL: 25, CELL: 19}  # on one line of them
 LINE, PAD = 0.15, 0.16  # height of a line of text and of what is around it, in inches
+UNCHANGED = "\N{EN DASH}"
+Row = tuple[list[str], list[float | None]]
+"""The texts of one row, the label first, and how full the bar below each is (None: no bar)."""
 
 
 @dataclass(frozen=True)
@@ -56,26 +60,38 @@ class PlanComparison:
 
 
 def compare_plans(plans: Sequence[Plan], schema: Schema, language: str = "en") -> PlanComparison:
-    """Put plans of one person in one state of knowledge side by side, such as
-    ``interview.plans()``.
+    """Put plans of one person in one state of knowledge side by side.
 
-    Facts are in the order of the card, in its words. DataError if there is no plan, or they are not
-    all of one person.
+    Parameters
+    ----------
+    plans
+        Such as ``interview.plans()``.
+    schema
+        The card: facts are in its order, in its words.
+    language
+        Of the words.
+
+    Raises
+    ------
+    DataError
+        If there is no plan, or they are not all of one person.
     """
     if not plans:
         raise DataError("there is no plan to compare; interview.no_plan says why")
     if len({(plan.person, plan.seed, plan.step) for plan in plans}) > 1:
         raise DataError("these plans are of several people or steps; compare those of one")
     changes = [{change.feature: change for change in plan.changes} for plan in plans]
+
+    def said(feature: Feature, value: object, way: int = 0) -> str:
+        return phrases.value(feature, shortened(feature, value, way), language)
+
     facts = []
     for feature in schema:
         own = [of_plan.get(feature.name) for of_plan in changes]
         if some := [change for change in own if change is not None]:
-            after = tuple(
-                None if c is None else _value(feature, c.after, c.before, language) for c in own
-            )
-            today = _value(feature, some[0].before, some[0].before, language)
-            facts.append(FactChanges(feature.name, label_of(feature, language), today, after))
+            after = tuple(None if c is None else said(feature, c.after, _way(c)) for c in own)
+            label, today = label_of(feature, language), said(feature, some[0].before)
+            facts.append(FactChanges(feature.name, label, today, after))
     return PlanComparison(
         tuple(facts),
         plans[0].probability_before,
@@ -89,128 +105,88 @@ def compare_plans(plans: Sequence[Plan], schema: Schema, language: str = "en") -
     )
 
 
-def _value(feature: Feature, value: Any, before: Any, language: str) -> str:
-    """A value in words; a number with a fraction is rounded the way that the change goes, so that
-    it is enough.
-    """
-    number = (
-        isinstance(value, Real)
-        and not isinstance(value, bool)
-        and phrases.named(feature, value, language) is None
-    )
-    if number and not float(value).is_integer():
-        way = 0 if value == before else 1 if value > before else -1
-        low, high = feature.range or (-float("inf"), float("inf"))
-        rounded = phrases.short(float(value), way)
-        value = rounded if low <= rounded <= high else value
-    return phrases.value(feature, value, language)
+def _way(change: Change) -> int:
+    """The way that a number is rounded so that it is still enough: 1 up, -1 down."""
+    numbers = isinstance(change.before, Real) and isinstance(change.after, Real)
+    return (1 if change.after > change.before else -1) if numbers else 0
 
 
 def draw_plans(comparison: PlanComparison, ax: "Axes | None" = None) -> "Axes":
     """Draw a column for today and for each plan: facts that change, then measures with a bar for
     each.
     """
-    language = comparison.language
-    rows = [*_fact_rows(comparison), *_measure_rows(comparison)]
-    widths = [LABEL, *([CELL] * (1 + len(comparison.estimate)))]
-    edges = [sum(widths[:i]) for i in range(len(widths) + 1)]
-    heights = [
-        PAD + LINE * max(len(_lines(t, w)) for t, w in zip(row.cells, widths, strict=True))
-        for row in rows
+    columns = 1 + len(comparison.estimate)
+    words = [say("plans.plan", comparison.language, number=i) for i in range(1, columns)]
+    head: Row = (["", say("plans.today", comparison.language), *words], [])
+    facts, measures = _fact_rows(comparison), _measure_rows(comparison)
+    rows = [head, *facts, *measures]
+    widths = [LABEL, *([CELL] * columns)]
+    edges = [sum(widths[:i]) for i in range(columns + 2)]
+    cells = [
+        ["\n".join(wrap(text, LETTERS[width])) for text, width in zip(texts, widths, strict=True)]
+        for texts, _ in rows
     ]
-    head = PAD + LINE
-    total = head + sum(heights)
-    with drawing(ax, (edges[-1], total)) as ax:
-        names = [say("plans.plan", language, number=i + 1) for i in range(len(comparison.estimate))]
-        for x, text in zip(edges[1:], [say("plans.today", language), *names], strict=False):
-            ax.text(x, head / 2, text, va="center", fontsize=8, fontweight="bold")
-        top = head
-        for row, height in zip(rows, heights, strict=True):
-            heavy = row.cells[0] == rows[len(comparison.facts)].cells[0] or top == head
-            ax.plot([0, edges[-1]], [top, top], color=INK, linewidth=0.8 if heavy else 0.3)
-            _draw_row(ax, row, edges, top, height)
+    heights = [PAD + LINE * max(text.count("\n") + 1 for text in texts) for texts in cells]
+    with drawing(ax, (edges[-1], sum(heights))) as ax:
+        top = 0.0
+        for i, ((_, bars), texts, height) in enumerate(zip(rows, cells, heights, strict=True)):
+            if i:
+                width = 0.8 if i in (1, 1 + len(facts)) else 0.3
+                ax.plot([0, edges[-1]], [top, top], color=INK, linewidth=width)
+            for x, text in zip(edges, texts, strict=False):
+                ax.text(
+                    x,
+                    top + height / 2 - (0.03 if bars else 0),
+                    text,
+                    va="center",
+                    fontsize=7.5 if i else 8,
+                    color="#888888" if text == UNCHANGED else INK,
+                    fontweight="bold" if not i or text.startswith("→") else "normal",
+                )
             top += height
-        ax.set(xlim=(0, edges[-1]), ylim=(total, 0))
+            for x, filled in zip(edges[1:], bars, strict=False):
+                if filled is not None:
+                    ax.barh(top - 0.06, 0.85 * CELL, 0.05, x, color=PALE)
+                    ax.barh(top - 0.06, 0.85 * CELL * filled, 0.05, x, color=DARK)
+        ax.set(xlim=(0, edges[-1]), ylim=(top, 0))
         ax.set_axis_off()
     return ax
 
 
-@dataclass(frozen=True)
-class _Row:
-    """The texts of one row, the label first; for measures, how full each bar is (None: no bar)."""
-
-    cells: tuple[str, ...]
-    bars: tuple[float | None, ...] = ()
-    changed: tuple[bool, ...] = ()
+def _fact_rows(comparison: PlanComparison) -> list[Row]:
+    return [
+        ([fact.label, fact.today, *(f"→ {to}" if to else UNCHANGED for to in fact.after)], [])
+        for fact in comparison.facts
+    ]
 
 
-def _fact_rows(comparison: PlanComparison) -> list[_Row]:
-    rows = []
-    for fact in comparison.facts:
-        after = ["\N{EN DASH}" if words is None else f"→ {words}" for words in fact.after]
-        changed = (False, False, *(words is not None for words in fact.after))
-        rows.append(_Row((fact.label, fact.today, *after), changed=changed))
-    return rows
-
-
-def _measure_rows(comparison: PlanComparison) -> list[_Row]:
+def _measure_rows(comparison: PlanComparison) -> list[Row]:
     """Rows of estimate, survival, time and effort; those that no plan has are left out."""
     language = comparison.language
 
     def name(key: str, **values: object) -> str:
         return say(f"plans.{key}", language, **values)
 
-    def shares(values: Sequence[float | None]) -> list[str]:
-        return [name("not_known") if v is None else phrases.in_hundred(v, language) for v in values]
+    def share(value: float | None, error: float | None = None) -> str:
+        if value is None:
+            return name("not_known")
+        text = phrases.in_hundred(value, language)
+        return text if error is None else f"{text} ± {round(100 * error)}"
 
-    estimates = (comparison.estimate_today, *comparison.estimate)
-    rows = [
-        _Row((name("estimate", wanted=comparison.wanted), *shares(estimates)), (None, *estimates))
-    ]
+    estimates = [comparison.estimate_today, *comparison.estimate]
+    label = name("estimate", wanted=comparison.wanted)
+    rows: list[Row] = [([label, *map(share, estimates)], [*estimates])]
     if any(value is not None for value in comparison.survival):
-        texts = [
-            text if error is None else f"{text} ± {round(100 * error)}"
-            for text, error in zip(
-                shares(comparison.survival), comparison.survival_error, strict=True
-            )
-        ]
-        rows.append(_Row((name("survival"), "", *texts), (None, None, *comparison.survival)))
+        shares = map(share, comparison.survival, comparison.survival_error)
+        rows.append(([name("survival"), "", *shares], [None, *comparison.survival]))
     if any(comparison.months):
         times = [phrases.duration(m, language) if m else name("no_time") for m in comparison.months]
-        rows.append(_Row((name("months"), "", *times), (None, None, *_filled(comparison.months))))
+        rows.append(([name("months"), "", *times], [None, *_filled(comparison.months)]))
     efforts = [phrases.number(phrases.short(e), language) for e in comparison.effort]
-    return [*rows, _Row((name("effort"), "", *efforts), (None, None, *_filled(comparison.effort)))]
+    return [*rows, ([name("effort"), "", *efforts], [None, *_filled(comparison.effort)])]
 
 
-def _filled(values: Sequence[float]) -> list[float | None]:
+def _filled(values: Sequence[float]) -> list[float]:
     """Each value as a share of the largest."""
     largest = max(values)
     return [value / largest if largest > 0 else 0.0 for value in values]
-
-
-def _lines(text: str, width: float) -> list[str]:
-    return wrap(text, LETTERS[width]) or [""]
-
-
-def _draw_row(ax: "Axes", row: _Row, edges: Sequence[float], top: float, height: float) -> None:
-    changed = row.changed or (False,) * len(row.cells)
-    for x, end, text, is_changed in zip(edges, edges[1:], row.cells, changed, strict=False):
-        lines, weight = (
-            "\n".join(_lines(text, round(end - x, 6))),
-            "bold" if is_changed else "normal",
-        )
-        colour = INK if is_changed or x == 0 or row.bars or x == edges[1] else "#888888"
-        ax.text(
-            x,
-            top + height / 2 - (0.03 if row.bars else 0),
-            lines,
-            va="center",
-            fontsize=7.5,
-            color=colour,
-        )
-        ax.texts[-1].set_fontweight(weight)
-    for x, filled in zip(edges, row.bars, strict=False):
-        if filled is not None:
-            bottom = top + height - 0.06
-            ax.barh(bottom, 0.85 * CELL, 0.05, x, color=PALE)
-            ax.barh(bottom, 0.85 * CELL * filled, 0.05, x, color=DARK)

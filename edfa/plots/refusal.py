@@ -112,48 +112,38 @@ def draw_refusal(refusal: Refusal, ax: "Axes | None" = None, *, most: int = 12) 
     with drawing(ax, (6.0, 0.9 + height)) as ax:
         for kind, colour in (("principal", DARK), ("against", LIGHT), ("in_favour", "white")):
             some = {y: part.amount for y, part in enumerate(shown) if _kind(part) == kind}
+            look: dict[str, Any] = {"color": colour, "edgecolor": DARK, "linewidth": 0.8}
             if some:
-                look: dict[str, Any] = {"color": colour, "edgecolor": DARK, "linewidth": 0.8}
-                ax.barh(
-                    [*some],
-                    [*some.values()],
-                    0.66,
-                    label=say(f"refusal.{kind}", refusal.language),
-                    **look,
-                )
+                label = say(f"refusal.{kind}", refusal.language)
+                ax.barh([*some], [*some.values()], 0.66, label=label, **look)
+        ends = [0.0]
         for y, part in enumerate(shown):
-            _write_amount(ax, part, y, refusal.language)
+            if part.error:  # its interval at the level 0.95, if it is an estimate
+                spread: dict[str, Any] = {"fmt": "none", "ecolor": INK, "elinewidth": 0.8}
+                ax.errorbar([part.amount], [y], xerr=[1.96 * part.error], **spread)
+            way, side = (-1, "right") if part.amount < 0 else (1, "left")
+            ends += [part.amount - 1.96 * part.error, part.amount + 1.96 * part.error]
+            ax.annotate(
+                _signed(part.amount, refusal.language),
+                (part.amount + way * 1.96 * part.error, y),
+                (3 * way, 0),
+                textcoords="offset points",
+                ha=side,
+                va="center",
+                fontsize=7,
+                color=INK,
+            )
         ax.axvline(0, color=INK, linewidth=0.8)
         ax.set_yticks(range(len(shown)), names)
         label = fill(say("refusal.axis", refusal.language, people=refusal.people), LETTERS + 10)
-        ax.set(xlim=_limits(shown), ylim=(len(shown) - 0.4, -0.6), xlabel=label)
+        room = ROOM * ((max(ends) - min(ends)) or 1.0)
+        limits = (min(ends) - room, max(ends) + room)
+        ax.set(xlim=limits, ylim=(len(shown) - 0.4, -0.6), xlabel=label)
         ax.tick_params(axis="y", length=0)
         tidy(ax, "x")
         ax.spines["left"].set_visible(False)
         legend_above(ax)
     return ax
-
-
-def _write_amount(ax: "Axes", part: Contribution, y: int, language: str) -> None:
-    """The number beside a bar, and its interval at the level 0.95 if it is an estimate."""
-    way, reach = (-1, "right") if part.amount < 0 else (1, "left")
-    if part.error:
-        ax.errorbar(
-            [part.amount], [y], xerr=[1.96 * part.error], fmt="none", ecolor=INK, elinewidth=0.8
-        )
-    end = part.amount + way * 1.96 * part.error
-    look: dict[str, Any] = {"ha": reach, "va": "center", "fontsize": 7, "color": INK}
-    ax.annotate(
-        _signed(part.amount, language), (end, y), (3 * way, 0), textcoords="offset points", **look
-    )
-
-
-def _limits(parts: list[Contribution]) -> tuple[float, float]:
-    """The ends of the axis: all bars with their errors, and room for the numbers beside them."""
-    low = min(0.0, *(part.amount - 1.96 * part.error for part in parts))
-    high = max(0.0, *(part.amount + 1.96 * part.error for part in parts))
-    room = ROOM * ((high - low) or 1.0)
-    return low - room, high + room
 
 
 def _kind(part: Contribution) -> str:
@@ -171,10 +161,8 @@ def _merged(refusal: Refusal, most: int) -> list[Contribution]:
     rest = [part for part in parts if part not in large]
     error = float(np.sqrt(sum(part.error**2 for part in rest)))  # as if they were independent
     label = say("refusal.others", refusal.language, count=len(rest))
-    return [
-        *(p for p in parts if p in large),
-        Contribution("", label, "", sum(part.amount for part in rest), error),
-    ]
+    together = Contribution("", label, "", sum(part.amount for part in rest), error)
+    return [*(part for part in parts if part in large), together]
 
 
 def _name(part: Contribution, language: str) -> str:

@@ -3,7 +3,7 @@ did?
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -76,7 +76,7 @@ def measure_reliability(rollout: "Rollout", bins: int = 10, which: Which = "ever
     Parameters
     ----------
     rollout
-        People whom the advisor has not met, from ``edfa.advice.evaluation.roll_out(advisor.fitted,
+        People whom the advisor has not met, from ``edfa.advice.promise.roll_out(advisor.fitted,
         table.test.X)``. A plan held unless its person did it and is still refused by what the
         advisor's promise is held against.
     bins
@@ -167,16 +167,9 @@ def draw_reliability(reliability: Reliability, ax: "Axes | None" = None) -> "Axe
             elinewidth=1,
             label="observed, with 95% interval",
         )
+        small: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7, "color": GREY}
         for part in parts:
-            ax.text(
-                part.predicted,
-                COUNTS,
-                f"{part.people}",
-                ha="center",
-                va="center",
-                fontsize=7,
-                color=GREY,
-            )
+            ax.text(part.predicted, COUNTS, f"{part.people}", **small)
         ticks = np.linspace(0, 1, 6)
         ax.set(xlim=(-0.02, 1.03), ylim=(-0.12, 1.03), xticks=ticks)
         ax.set_yticks([COUNTS, *ticks], ["people", *(f"{tick:.1f}" for tick in ticks)])

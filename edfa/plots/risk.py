@@ -43,10 +43,9 @@ def trace_risk(certificate: "Certificate") -> RiskCurve:
             "those of groups"
         )
     stop = None
-    if certificate.certified and None not in (
-        values := (certificate.cost, certificate.risk, certificate.bound)
-    ):
-        stop = (float(values[0] or 0), float(values[1] or 0), float(values[2] or 0))
+    cost, risk, bound = certificate.cost, certificate.risk, certificate.bound
+    if certificate.certified and cost is not None and risk is not None and bound is not None:
+        stop = (cost, risk, bound)
     failed = "let down" if certificate.loss == "let_down" else "whose plan fails"
     who = {"act": " of those told to act", "early": " of those told to act early"}
     return RiskCurve(
@@ -64,9 +63,7 @@ def draw_risk(curve: RiskCurve, ax: "Axes | None" = None) -> "Axes":
     with drawing(ax, (5.6, 3.0)) as ax:
         top = min(1.02, max(2.2 * curve.alpha, 1.15 * max(curve.risk)))
         ax.fill_between(curve.cost, curve.risk, curve.bound, color=PALE, linewidth=0)
-        ax.plot(
-            curve.cost, curve.bound, color=DARK, linestyle="--", linewidth=1.3, label="upper bound"
-        )
+        ax.plot(curve.cost, curve.bound, "--", color=DARK, linewidth=1.3, label="upper bound")
         ax.plot(curve.cost, curve.risk, color=DARK, linewidth=1.6, label="observed")
         ax.axhline(
             curve.alpha,
@@ -77,29 +74,14 @@ def draw_risk(curve: RiskCurve, ax: "Axes | None" = None) -> "Axes":
         )
         if curve.stop is not None:
             cost, risk, bound = curve.stop
-            ax.plot([cost, cost], [0, bound], color=INK, linewidth=0.8)
-            ax.plot(
-                [cost],
-                [bound],
-                "o",
-                markerfacecolor="white",
-                markeredgecolor=INK,
-                markersize=6,
-                label="_stop",
-            )
+            ax.vlines(cost, 0, curve.alpha, color=INK, linewidth=0.8, zorder=1)
+            ax.plot([cost], [bound], "o", color=INK, mfc="white", markersize=6, label="_stop")
             ax.plot([cost], [risk], "o", color=INK, markersize=3.5, label="_stop risk")
-            ax.plot([cost, cost], [bound, curve.alpha], color=INK, linewidth=0.8, zorder=1)
             text = (
                 f"certified stop: mean cost {cost:.3g},\nobserved {risk:.3f}, at most {bound:.3f}"
             )
-            ax.annotate(
-                text,
-                (cost, curve.alpha),
-                (2, 4),
-                textcoords="offset points",
-                fontsize=7,
-                va="bottom",
-            )
+            place = (cost, curve.alpha)
+            ax.annotate(text, place, (2, 4), textcoords="offset points", fontsize=7, va="bottom")
         ax.set(xlabel="mean cost of asking one person", ylabel=curve.what, ylim=(0, top))
         tidy(ax, "y")
         legend_above(ax)

@@ -4,7 +4,7 @@ each.
 
 from dataclasses import dataclass
 from textwrap import shorten, wrap
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from edfa.plots.axis import GREY, INK, LIGHT, PALE, drawing, label_of
 from edfa.text import phrases
@@ -96,44 +96,27 @@ def draw_units(diagram: UnitDiagram, ax: "Axes | None" = None) -> "Axes":
     """Draw a box for each node and a line to what it is joined with: dashed to spouses, dotted to
     unattached ones.
     """
+    nodes = diagram.nodes
+    words = ["outcome", "parents and children", "spouses"]
+    if any(node.role == "unattached" for node in nodes):
+        words[1] += " (dotted: behind no child)"
+    centred: dict[str, Any] = {"ha": "center", "va": "center"}
+    columns = {COLUMNS[node.role] for node in nodes}
     with drawing(ax, (6.4, 0.5 + ROW * diagram.rows)) as ax:
-        for node in diagram.nodes:
+        for node in nodes:
             column = COLUMNS[node.role]
             if node.parent is not None:
-                other = diagram.nodes[node.parent]
-                ends = [COLUMNS[other.role] + WIDTH, column]
+                other = nodes[node.parent]
                 style = {"spouse": (0, (4, 2)), "unattached": (0, (1, 1.5))}.get(node.role, "-")
-                ax.plot(
-                    ends, [other.row, node.row], color=INK, linewidth=0.9, linestyle=style, zorder=1
-                )
-            fill = FILLS[node.role]
-            ax.barh(
-                node.row, WIDTH, HEIGHT, column, color=fill, edgecolor=INK, linewidth=0.8, zorder=2
-            )
+                ends, heights = [COLUMNS[other.role] + WIDTH, column], [other.row, node.row]
+                ax.plot(ends, heights, color=INK, linewidth=0.9, linestyle=style, zorder=1)
+            box: dict[str, Any] = {"color": FILLS[node.role], "edgecolor": INK, "linewidth": 0.8}
+            ax.barh(node.row, WIDTH, HEIGHT, column, zorder=2, **box)
             lines = wrap(shorten(node.label, 2 * LETTERS - 4, placeholder=" …"), LETTERS)[:2]
             text = "\n".join(lines) or node.label[:LETTERS]
-            ax.text(
-                column + WIDTH / 2, node.row, text, ha="center", va="center", fontsize=7, zorder=3
-            )
-        _head(diagram, ax)
-        ax.set(xlim=(-0.03, max(COLUMNS[node.role] for node in diagram.nodes) + WIDTH + 0.03))
-        ax.set_ylim(diagram.rows - 0.5, -1.05)
+            ax.text(column + WIDTH / 2, node.row, text, fontsize=7, zorder=3, **centred)
+        for column in sorted(columns):
+            ax.text(column + WIDTH / 2, -0.75, words[column], fontsize=7.5, color=GREY, **centred)
+        ax.set(xlim=(-0.03, max(columns) + WIDTH + 0.03), ylim=(diagram.rows - 0.5, -1.05))
         ax.set_axis_off()
     return ax
-
-
-def _head(diagram: UnitDiagram, ax: "Axes") -> None:
-    """Say above each column what stands in it."""
-    words = {0: "outcome", 1: "parents and children", 2: "spouses"}
-    if any(node.role == "unattached" for node in diagram.nodes):
-        words[1] += " (dotted: behind no child)"
-    for column in sorted({COLUMNS[node.role] for node in diagram.nodes}):
-        ax.text(
-            column + WIDTH / 2,
-            -0.75,
-            words[column],
-            ha="center",
-            va="center",
-            fontsize=7.5,
-            color=GREY,
-        )

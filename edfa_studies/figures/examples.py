@@ -1,7 +1,6 @@
-"""Examples as cards: before and after a fact is known (Figure 18), and one person under two
-policies (Figure 19).
-"""
+"""Examples in words (Figures 18 and 19) as cards: drawn for files, and as text for pages."""
 
+from dataclasses import dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -9,167 +8,133 @@ import pandas as pd
 
 from edfa.text import html
 from edfa_studies.figures.style import GREY, RED
-from edfa_studies.tables.examples import listed, steps_text
-from edfa_studies.tables.labels import title
+from edfa_studies.tables.names import title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "draw_card",
-    "draw_people",
-    "draw_transitions",
-    "people_html",
-    "transition_lines",
-    "transitions_html",
-]
+__all__ = ["Card", "cards_html", "cards_size", "draw_cards", "people_cards", "transition_cards"]
 
 LETTERS = 40  # in a line of a card
-MOST = 7  # facts listed on a card; the rest are counted
-Block = tuple[str, list[str], str]  # heading, lines, colour of the heading
+MOST_FACTS = 7  # listed on a card; the rest are counted
 
 
-def transition_lines(row: "pd.Series[Any]") -> list[Block]:
-    """Before and after as two blocks of lines."""
-    facts = listed(row["known"])
-    more = [f"and {len(facts) - MOST} more"] if len(facts) > MOST else []
-    asked = f"{row['asked']}: {row['asked_value']} ({row['role']})"
-    change = f"{row['feature']}: {row['from']} → {row['to']}"
-    before = [*facts[:MOST], *more, f"Decision: {row['decision']}", *_sentence(row["before"])]
+@dataclass(frozen=True)
+class Card:
+    """A card: the data set it is from, everything else that describes it, and blocks of lines,
+    each with a heading and its colour.
+    """
+
+    data: str
+    about: str
+    blocks: list[tuple[str, list[str], str]]
+
+    @property
+    def wrapped(self) -> list[tuple[str, str, str]]:
+        """The blocks with their lines wrapped, as one text each."""
+        return [
+            (name, "\n".join(fill(line, LETTERS, subsequent_indent="   ") for line in lines), ink)
+            for name, lines, ink in self.blocks
+        ]
+
+    @property
+    def height(self) -> int:
+        """The number of lines that the card takes."""
+        return int(sum(text.count("\n") + 3.1 for _, text, _ in self.wrapped)) + 1
+
+
+def transition_cards(frame: pd.DataFrame) -> list[Card]:
+    """A card for each row of ``tables.examples.transitions``: before and after one more fact."""
+    return [_card(row, _transition(row)) for _, row in frame.iterrows()]
+
+
+def people_cards(frame: pd.DataFrame) -> list[Card]:
+    """A card for each example of ``tables.examples.side_by_side``, a block for each policy."""
+    groups = [group for _, group in frame.groupby("example")] if len(frame) else []
+    return [_card(group.iloc[0], [_person(row) for _, row in group.iterrows()]) for group in groups]
+
+
+def _card(row: "pd.Series[Any]", blocks: list[tuple[str, list[str], str]]) -> Card:
+    names = [title(kind, row[kind]) for kind in ("data", "predictor", "blanket", "searcher")]
+    return Card(names[0], f"{', '.join(names)}, person {row['person']}", blocks)
+
+
+def _transition(row: "pd.Series[Any]") -> list[tuple[str, list[str], str]]:
+    facts, more = _listed(row["known"])
+    before = [*facts, *([f"and {more} more"] if more else []), f"Decision: {row['decision']}"]
     after = [
-        f"Asked: {asked}",
-        f"Now decisive: {change}",
+        f"Asked: {row['asked']}: {row['asked_value']} ({row['role']})",
+        f"Now decisive: {row['feature']}: {row['from']} → {row['to']}",
         f"Decision then: {row['reached']}",
-        *_sentence(row["after"]),
     ]
     return [("Pre: only semifactuals", before, GREY), ("Post: a counterfactual", after, RED)]
 
 
-def _sentence(text: Any) -> list[str]:
-    """A sentence that a payload may have."""
-    return [text] if isinstance(text, str) and text else []
+def _person(row: "pd.Series[Any]") -> tuple[str, list[str], str]:
+    facts, more = _listed(row["asked"])
+    lines = [
+        f"Plan: {row['plan']}",
+        f"Decision: {row['decision']}; after the plan: {row['reached']}",
+        f"Asked: {', '.join(facts)}" + (f" and {more} more" if more else ""),
+        f"Cost: {float(row['cost']):.0%} of everything",
+    ]
+    # in brackets, as in the paper, how many of the facts lie outside the blanket
+    steps = f"{title('policy', row['policy'])}: {int(row['steps'])} steps ({int(row['outside'])})"
+    return steps, lines, RED if row["policy"] == "edfa" else GREY
 
 
-def person_lines(rows: pd.DataFrame) -> list[Block]:
-    """The policies of one example as blocks: steps, features outside the blanket in brackets, the
-    plan in words.
-    """
-    blocks: list[Block] = []
-    for _, row in rows.iterrows():
-        facts = listed(row["asked"])
-        asked = ", ".join(facts[:MOST]) + (
-            f" and {len(facts) - MOST} more" if len(facts) > MOST else ""
-        )
-        lines = [
-            f"Plan: {row['plan']}",
-            f"Decision: {row['decision']}; after the plan: {row['reached']}",
-        ]
-        lines += [f"Asked: {asked}", f"Cost: {float(row['cost']):.0%} of everything"]
-        blocks.append((steps_text(row), lines, RED if row["policy"] == "edfa" else GREY))
-    return blocks
+def _listed(facts: Any) -> tuple[list[str], int]:
+    """The first facts of a list that a payload may hold, and how many more there are."""
+    facts = [str(fact) for fact in facts] if isinstance(facts, list | tuple) else []
+    return facts[:MOST_FACTS], max(0, len(facts) - MOST_FACTS)
 
 
-def draw_card(ax: "Axes", heading: str, blocks: list[Block], height: int) -> "Axes":
-    """Draw a card: a heading and blocks of wrapped lines, ``height`` lines high."""
+def cards_size(cards: list[Card]) -> tuple[float, float]:
+    """Inches that cards take side by side."""
+    height = max((card.height for card in cards), default=1)
+    return 2.6 * max(1, len(cards)), 0.4 + 0.138 * height
+
+
+def draw_cards(figure: "Figure", cards: list[Card]) -> "Figure":
+    """Draw cards side by side."""
+    axes: Any = figure.subplots(1, len(cards), squeeze=False)
+    for ax, card in zip(axes[0], cards, strict=True):
+        _draw_card(ax, card, max(card.height for card in cards))
+    return figure
+
+
+def _draw_card(ax: "Axes", card: Card, height: int) -> None:
+    """Draw a heading and blocks of wrapped lines, ``height`` lines high."""
     from matplotlib.patches import FancyBboxPatch
 
     ax.set(xlim=(0, 1), ylim=(height, 0), xticks=[], yticks=[])
     ax.grid(visible=False)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-    ax.set_title(fill(heading, LETTERS - 6), loc="left", fontweight="bold")
+    ax.spines[:].set_visible(False)
+    ax.set_title(fill(card.data, LETTERS - 6), loc="left", fontweight="bold")
     y = 0.2
-    for name, lines, colour in blocks:
-        text = [fill(line, LETTERS, subsequent_indent="   ") for line in lines]
-        rows = sum(part.count("\n") + 1 for part in text)
+    for name, text, ink in card.wrapped:
+        rows = text.count("\n") + 1
         box = FancyBboxPatch(
             (0.01, y), 0.98, rows + 1.6, boxstyle="round,pad=0,rounding_size=0.02", fc="#FAFAFA"
         )
-        box.set(ec=colour, lw=1, mutation_aspect=height)
+        box.set(ec=ink, lw=1, mutation_aspect=height)
         ax.add_patch(box)
-        ax.text(0.04, y + 0.95, name, color=colour, fontweight="bold", va="center")
-        ax.text(0.04, y + 1.5, "\n".join(text), va="top", fontsize=7, linespacing=1.25)
+        ax.text(0.04, y + 0.95, name, color=ink, fontweight="bold", va="center")
+        ax.text(0.04, y + 1.5, text, va="top", fontsize=7, linespacing=1.25)
         y += rows + 2.1
-    return ax
 
 
-def _height(cards: list[list[Block]]) -> int:
-    """Lines that the longest card takes."""
-
-    def rows(blocks: list[Block]) -> int:
-        lines = [
-            fill(line, LETTERS, subsequent_indent="   ").count("\n") + 1
-            for _, part, _ in blocks
-            for line in part
-        ]
-        return int(sum(lines) + 2.1 * len(blocks)) + 1
-
-    return max(map(rows, cards), default=1)
-
-
-def draw_transitions(figure: "Figure", frame: pd.DataFrame) -> "Figure":
-    """Draw a card for each transition, side by side."""
-    cards = [transition_lines(row) for _, row in frame.iterrows()]
-    axes: Any = figure.subplots(1, len(cards), squeeze=False)
-    for ax, name, blocks in zip(axes[0], frame["data"], cards, strict=True):
-        draw_card(ax, title("data", name), blocks, _height(cards))
-    return figure
-
-
-def transitions_size(frame: pd.DataFrame) -> tuple[float, float]:
-    """Inches that the cards take."""
-    cards = [transition_lines(row) for _, row in frame.iterrows()]
-    return 2.6 * max(1, len(cards)), 0.4 + 0.138 * _height(cards)
-
-
-def draw_people(figure: "Figure", frame: pd.DataFrame) -> "Figure":
-    """Draw a card for each person: the baseline above, EDFA below."""
-    groups = _people(frame)
-    cards = [person_lines(group) for group in groups]
-    axes: Any = figure.subplots(1, len(cards), squeeze=False)
-    for ax, group, blocks in zip(axes[0], groups, cards, strict=True):
-        draw_card(ax, title("data", group["data"].iloc[0]), blocks, _height(cards))
-    return figure
-
-
-def _people(frame: pd.DataFrame) -> list[pd.DataFrame]:
-    """The rows of each example."""
-    return [group for _, group in frame.groupby("example")] if len(frame) else []
-
-
-def people_size(frame: pd.DataFrame) -> tuple[float, float]:
-    """Inches that the cards take."""
-    cards = [person_lines(group) for group in _people(frame)]
-    return 2.6 * max(1, len(cards)), 0.4 + 0.138 * _height(cards)
-
-
-def _cards_html(cards: list[tuple[str, list[Block]]]) -> html.Markup:
-    parts = []
-    for heading, blocks in cards:
-        body = html.Markup().join(
-            html.Markup('<div class="block"><strong>{}</strong>{}</div>').format(
-                name, html.bullet_list(lines)
-            )
-            for name, lines, _ in blocks
+def cards_html(cards: list[Card]) -> html.Markup:
+    """The cards as text of a page."""
+    block = html.Markup('<div class="block"><strong>{}</strong>{}</div>')
+    shown = html.Markup().join(
+        html.Markup('<div class="card">{}{}</div>').format(
+            html.heading(card.about, 4),
+            html.Markup().join(
+                block.format(name, html.bullet_list(lines)) for name, lines, _ in card.blocks
+            ),
         )
-        parts.append(
-            html.Markup('<div class="card">{}{}</div>').format(html.heading(heading, 4), body)
-        )
-    return html.Markup('<div class="cards">{}</div>').format(html.Markup().join(parts))
-
-
-def transitions_html(frame: pd.DataFrame) -> html.Markup:
-    """The transitions as text of a page."""
-    cards = [(_where(row), transition_lines(row)) for _, row in frame.iterrows()]
-    return _cards_html(cards)
-
-
-def people_html(frame: pd.DataFrame) -> html.Markup:
-    """The people under two policies as text of a page."""
-    return _cards_html([(_where(group.iloc[0]), person_lines(group)) for group in _people(frame)])
-
-
-def _where(row: "pd.Series[Any]") -> str:
-    names = [title(kind, row[kind]) for kind in ("data", "predictor", "blanket", "searcher")]
-    return f"{', '.join(names)}, person {row['person']}"
+        for card in cards
+    )
+    return html.Markup('<div class="cards">{}</div>').format(shown)

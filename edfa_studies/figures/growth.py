@@ -1,18 +1,27 @@
-"""Curves of growing recourse: EDFA under each blanket (Figures 3 and 4), all policies (5 to 10),
-ablations (14 to 17).
+"""Growing recourse: curves of EDFA under each blanket (Figures 3 and 4), of all policies (5 to 10)
+and of ablations (14 to 17); one number for each policy on each set as dots.
 
-Every frame is tidy: data, predictor, kind of series, series, step or cost, cost, measure, mean,
-std, seeds.
+Frames of curves are tidy: data, predictor, kind of series, series, step or cost, cost, measure,
+mean, std, seeds.
 """
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
-from edfa_studies.figures.style import legend, look
-from edfa_studies.tables.labels import ABLATIONS, ordered, title
-from edfa_studies.tables.results import Results, compared, growth_rows, one_blanket, one_searcher
+from edfa_studies.figures.style import GREY, colour, handle, legend, look, panels
+from edfa_studies.tables.names import ABLATIONS, ordered, title
+from edfa_studies.tables.rows import (
+    Results,
+    comparable,
+    compared,
+    growth_rows,
+    matching,
+    one_searcher,
+    rows_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,10 +31,15 @@ __all__ = [
     "MEASURES",
     "ablation_lines",
     "blanket_lines",
+    "draw_dots",
     "draw_growth",
     "draw_rows",
+    "draw_sets",
+    "first_costs",
+    "lifts",
     "model_lines",
     "policy_lines",
+    "with_several",
 ]
 
 MEASURES = {
@@ -39,19 +53,9 @@ MEASURES = {
 FRONTIER = ("recourse", "semifactual", "accuracy", "active")
 POLICIES = ("recourse", "accuracy", "active", "outside")
 COST = "cost (share of everything)"
-COLUMNS = [
-    "data",
-    "predictor",
-    "blanket",
-    "kind",
-    "series",
-    "place",
-    "cost",
-    "measure",
-    "mean",
-    "std",
-    "seeds",
-]
+SERIES = ["data", "predictor", "blanket", "series"]
+COLUMNS = [*SERIES[:3], "kind", "series", "place", "cost", "measure", "mean", "std", "seeds"]
+MARKERS = "osD^v<>PX*"  # of policies, as they come
 
 
 def blanket_lines(results: Results) -> pd.DataFrame:
@@ -59,10 +63,9 @@ def blanket_lines(results: Results) -> pd.DataFrame:
     3 and 4).
     """
     rows = _rows(results, "step")
-    rows = one_searcher(rows[rows["policy"] == "edfa"])
-    lines = _lines(rows.assign(series=rows["blanket"]), "blanket", "step", FRONTIER)
-    several = lines.groupby(["data", "predictor"])["series"].transform("nunique").astype(float) > 1
-    return lines[several].reset_index(drop=True) if several.any() else lines
+    lines = _lines(one_searcher(rows[rows["policy"] == "edfa"]), "blanket", FRONTIER)
+    several = with_several(lines, ["data", "predictor"])
+    return lines if several.empty else several
 
 
 def policy_lines(results: Results, table: str = "step") -> pd.DataFrame:
@@ -70,35 +73,20 @@ def policy_lines(results: Results, table: str = "step") -> pd.DataFrame:
     5 to 10).
     """
     rows = _rows(results, table)
-    plain = rows[~rows["policy"].isin(["edfa-no-pc-priority", "edfa-structural"])]
-    generative = plain[(plain["policy"] == "edfa") & (plain["searcher"] == "generative")]
-    main = compared(plain)
-    keys = set(zip(main["data"], main["predictor"], main["blanket"], strict=True))
+    rows = rows[~rows["policy"].isin(["edfa-no-pc-priority", "edfa-structural"])]
+    main = compared(rows)
+    generative = rows[(rows["policy"] == "edfa") & (rows["searcher"] == "generative")]
     generative = generative[~generative.index.isin(main.index)]
-    of_main = [
-        key in keys
-        for key in zip(
-            generative["data"], generative["predictor"], generative["blanket"], strict=True
-        )
-    ]
-    both = pd.concat(
-        [main.assign(series=main["policy"]), generative[of_main].assign(series="edfa generative")]
-    )
-    return _lines(
-        both,
-        "policy",
-        table,
-        POLICIES if table == "step" else ("recourse", "accuracy", "any_recourse"),
-    )
+    generative = matching(generative, ["data", "predictor", "blanket"], main)
+    both = pd.concat([main, generative.assign(policy="edfa generative")])
+    measures = POLICIES if table == "step" else ("recourse", "accuracy", "any_recourse")
+    return _lines(both, "policy", measures)
 
 
 def ablation_lines(results: Results) -> pd.DataFrame:
     """EDFA and its three variants under one blanket (Figures 14 to 17)."""
-    rows = _rows(results, "step")
-    rows = one_blanket(one_searcher(rows[rows["policy"].isin(ABLATIONS)]))
-    lines = _lines(rows.assign(series=rows["policy"]), "policy", "step", FRONTIER)
-    several = lines.groupby(["data", "predictor"])["series"].transform("nunique") > 1
-    return lines[several.astype(bool)].reset_index(drop=True)
+    lines = _lines(comparable(_rows(results, "step"), ABLATIONS), "policy", FRONTIER)
+    return with_several(lines, ["data", "predictor"])
 
 
 def model_lines(results: Results, model: str = "bn") -> pd.DataFrame:
@@ -108,49 +96,51 @@ def model_lines(results: Results, model: str = "bn") -> pd.DataFrame:
     rows = _rows(results, "step")
     rows = one_searcher(rows[rows["policy"] == "edfa"])
     with_model = rows[rows["predictor"] == model]
-    rows = rows[
-        rows["data"].isin(with_model["data"]) & ~rows["predictor"].astype(str).str.contains("-")
-    ]  # no variants
     blankets = {
         name: ordered("blanket", part["blanket"])[0] for name, part in with_model.groupby("data")
     }
     rows = rows[rows["blanket"] == rows["data"].map(blankets)]
-    lines = _lines(rows.assign(series=rows["predictor"]), "predictor", "step", FRONTIER)
-    return lines.assign(predictor=model)
+    rows = rows[~rows["predictor"].astype(str).str.contains("-")]  # no variants
+    return _lines(rows, "predictor", FRONTIER).assign(predictor=model)
+
+
+def with_several(lines: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """The lines of groups with more than one series."""
+    several = lines.groupby(list(by))["series"].transform("nunique").astype(float) > 1
+    return lines[several].reset_index(drop=True)
 
 
 def _rows(results: Results, table: str) -> pd.DataFrame:
-    columns = ["cost", *MEASURES]
-    rows = growth_rows(results, table, ["step", *columns] if table == "step" else columns)
-    return rows if table == "step" else rows.assign(grid=rows["cost"])
+    """Rows of a table with ``place``, the step or the cost of the grid."""
+    rows = growth_rows(results, table, dict.fromkeys([table, "cost", *MEASURES]))
+    return rows.assign(place=rows[table])
 
 
-def _lines(rows: pd.DataFrame, kind: str, table: str, measures: Sequence[str]) -> pd.DataFrame:
-    """Mean and standard deviation over seeds at each step, or each cost of the grid.
+def _lines(rows: pd.DataFrame, kind: str, measures: Sequence[str]) -> pd.DataFrame:
+    """Mean and standard deviation over seeds at each place; a part of this kind is a series.
 
     A seed whose last step is earlier stays at its last values, as people do within a seed.
     """
-    keys = ["data", "predictor", "blanket", "series"]
-    rows = rows.assign(place=rows["step" if table == "step" else "grid"]).dropna(
-        subset=["place", "cost"]
-    )
+    rows = rows.assign(series=rows[kind]).dropna(subset=["place", "cost"])
     measures = [name for name in measures if rows[name].notna().any()]
     if not measures:
         return pd.DataFrame(columns=COLUMNS)
     wide = rows.pivot_table(
-        index=[*keys, "place"], columns="seed", values=["cost", *measures], aggfunc="mean"
+        index=[*SERIES, "place"], columns="seed", values=["cost", *measures], aggfunc="mean"
     )
-    wide = wide.groupby(level=keys).ffill()
+    wide = wide.groupby(level=SERIES).ffill()
     cost = pd.DataFrame(wide["cost"]).mean(axis=1)
     parts = []
     for measure in measures:
         values = pd.DataFrame(wide[measure])
-        seeds = values.notna().groupby(level=keys).any().sum(axis=1).rename("seeds")
+        seeds = values.notna().groupby(level=SERIES).any().sum(axis=1).rename("seeds")
         columns = {"cost": cost, "mean": values.mean(axis=1), "std": values.std(axis=1, ddof=0)}
         part = pd.DataFrame(columns).assign(kind=kind, measure=measure).reset_index()
-        parts.append(part.merge(seeds.reset_index(), on=keys))
+        parts.append(part.merge(seeds.reset_index(), on=SERIES))
     lines = pd.concat(parts, ignore_index=True)[COLUMNS]
-    return lines[lines["mean"].notna()].sort_values([*keys, "measure", "place"], ignore_index=True)
+    return lines[lines["mean"].notna()].sort_values(
+        [*SERIES, "measure", "place"], ignore_index=True
+    )
 
 
 def draw_growth(ax: "Axes", frame: pd.DataFrame, measure: str) -> "Axes":
@@ -179,13 +169,7 @@ def draw_growth(ax: "Axes", frame: pd.DataFrame, measure: str) -> "Axes":
 
 def series_order(frame: pd.DataFrame) -> list[str]:
     """The series of a frame in the order of legends."""
-    if frame.empty:
-        return []
-    kind = str(frame["kind"].iloc[0])
-    names = ordered(kind, {str(name).partition(" ")[0] for name in frame["series"]})
-    return sorted(
-        set(frame["series"]), key=lambda name: (names.index(str(name).partition(" ")[0]), str(name))
-    )
+    return ordered(str(frame["kind"].iloc[0]), frame["series"]) if len(frame) else []
 
 
 def draw_rows(
@@ -216,3 +200,80 @@ def row_title(frame: pd.DataFrame) -> str:
     if len(blankets) == 1 and first["kind"] != "blanket":
         names.append(title("blanket", blankets[0]))
     return " · ".join(names)
+
+
+def draw_sets(figure: "Figure", frame: pd.DataFrame, measure: str = "recourse") -> "Figure":
+    """Draw a panel for each set, one legend for all."""
+    sets = ordered("data", frame["data"])
+    for ax, name in zip(*panels(figure, sets), sets, strict=True):
+        draw_growth(ax, frame[frame["data"] == name], measure)
+        ax.set_title(title("data", name), loc="left", fontweight="bold")
+        ax.set_xlabel(COST)
+    legend(figure, "policy", series_order(frame))
+    return figure
+
+
+def first_costs(results: Results) -> pd.DataFrame:
+    """The cost to the first recourse by set, model and policy: mean and standard deviation over
+    seeds.
+    """
+    return _spread(growth_rows(results, "end", ["first_cost"]), "first_cost")
+
+
+def lifts(results: Results) -> pd.DataFrame:
+    """The outcome lift of plans by set, model and policy, in the advisor's reading where there is
+    one: mean and standard deviation over seeds.
+    """
+    rows = rows_of(results, "growth", "quality", ["lift"])
+    return _spread(rows[rows["reading"] == rows["reading"].dropna().min()], "lift")
+
+
+def _spread(rows: pd.DataFrame, column: str) -> pd.DataFrame:
+    rows = compared(rows)
+    rows = rows[~rows["policy"].isin(ABLATIONS[1:]) & rows[column].notna()]
+    groups = rows.groupby(["data", "predictor", "blanket", "policy"])[column]
+    frame = pd.DataFrame({"mean": groups.mean(), "std": groups.std(ddof=0), "seeds": groups.size()})
+    return frame.reset_index()
+
+
+def draw_dots(figure: "Figure", frame: pd.DataFrame, label: str) -> "Figure":
+    """Draw a panel for each model: a row for each set, a mark for each policy with its standard
+    deviation over seeds.
+    """
+    models, sets = ordered("predictor", frame["predictor"]), ordered("data", frame["data"])
+    policies = ordered("policy", frame["policy"])
+    axes: Any = figure.subplots(1, len(models), squeeze=False, sharey=True)
+    for ax, model in zip(axes[0], models, strict=True):
+        for j, policy in enumerate(policies):
+            rows = frame[(frame["predictor"] == model) & (frame["policy"] == policy)]
+            rows = rows.set_index("data").reindex(sets)
+            ax.errorbar(
+                rows["mean"],
+                np.arange(len(sets)) + 0.09 * (j - (len(policies) - 1) / 2),
+                xerr=rows["std"].fillna(0),
+                fmt=MARKERS[j % len(MARKERS)],
+                color=colour("policy", policy),
+                ms=6 if policy == "edfa" else 4,
+                elinewidth=0.8,
+                zorder=look("policy", policy)["zorder"],
+            )
+        ax.set(ylim=(len(sets) - 0.5, -0.5), yticks=range(len(sets)))
+        ax.set_yticklabels([title("data", name) for name in sets])
+        ax.set_yticks(np.arange(len(sets) - 1) + 0.5, minor=True)
+        ax.grid(visible=False, axis="y")
+        ax.grid(visible=True, axis="y", which="minor")
+        ax.tick_params(axis="y", which="both", length=0)
+        ax.axvline(0, color=GREY, lw=0.7)
+        ax.set_title(title("predictor", model), loc="left", fontweight="bold")
+        ax.set_xlabel(label)
+    marks = [
+        handle(
+            title("policy", name),
+            linestyle="none",
+            marker=MARKERS[j % len(MARKERS)],
+            color=colour("policy", name),
+        )
+        for j, name in enumerate(policies)
+    ]
+    legend(figure, "policy", [], marks)
+    return figure

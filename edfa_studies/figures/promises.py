@@ -1,5 +1,5 @@
-"""Figures of acting early: CF Valid@K and its certified bound against cost (11, 12), and what
-limits it (13).
+"""Figures of acting early: CF Valid@K and its certified bound against cost (11, 12), what limits it
+(13), and certified costs.
 """
 
 from collections.abc import Sequence
@@ -9,29 +9,40 @@ import numpy as np
 import pandas as pd
 
 from edfa.certification import critical_losses, hb_ucb, zones
-from edfa_studies.figures.labelling import place_labels
-from edfa_studies.figures.style import BLACK, GREY, MARKERS, ZONES, legend, look
-from edfa_studies.tables.labels import ordered, title
+from edfa_studies.figures.style import BLACK, GREY, colour, handle, legend, look, marker, panels
+from edfa_studies.tables.names import NAMES, in_order, ordered, title
 from edfa_studies.tables.promises import certificate_rows, rule_rows
-from edfa_studies.tables.results import Results, over_seeds, preferred
+from edfa_studies.tables.rows import Results, over_seeds, preferred
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["certified_points", "draw_costs", "draw_limits", "draw_trace", "limits", "traces"]
+__all__ = [
+    "certified_points",
+    "draw_certified",
+    "draw_costs",
+    "draw_limits",
+    "draw_trace",
+    "draw_traces",
+    "limits",
+    "traces",
+]
 
-RULES = ("first", "safe", "last")
-RULE_MARKERS = {"first": "o", "safe": "s", "last": "^"}
 DELTA = 0.05
+COST = "cost (share of everything)"
+LEVEL: dict[str, Any] = {"color": BLACK, "lw": 0.9, "ls": (0, (1, 1.5))}
+NEEDED: dict[str, Any] = {"color": BLACK, "lw": 1.3}
+CLOSED_FORM: dict[str, Any] = {"color": BLACK, "lw": 1.1, "ls": (0, (1, 1.5))}
+FLOOR: dict[str, Any] = {"color": GREY, "lw": 1, "ls": (0, (4, 2))}
+LAST_STEP: dict[str, Any] = FLOOR | {"lw": 0.9}
 
 
 def traces(results: Results) -> pd.DataFrame:
     """The three stop rules of EDFA with each searcher: cost, CF Valid@K and its certified bound,
     means over seeds.
     """
-    rows = rule_rows(results)
-    rows = preferred(rows, "policy", "edfa")
+    rows = preferred(rule_rows(results), "policy", "edfa")
     by = ["data", "predictor", "alpha", "searcher", "rule"]
     return over_seeds(rows, by, ["cost", "valid", "lower", "n", "test_cost", "test_valid"])
 
@@ -43,67 +54,40 @@ def draw_trace(ax: "Axes", frame: pd.DataFrame, alpha: float) -> "Axes":
     confidence.
     """
     for name in ordered("searcher", frame["searcher"]):
-        line = (
-            frame[frame["searcher"] == name]
-            .set_index("rule")
-            .reindex(RULES)
-            .dropna(subset=["cost", "valid"])
-        )
+        line = frame[frame["searcher"] == name].set_index("rule").reindex(list(NAMES["rule"]))
+        line = line.dropna(subset=["cost", "valid"])
         style = look("searcher", name)
+        of = {"color": style["color"]}
         ax.plot(line["cost"], line["valid"], **style | {"linewidth": 1.2})
-        ax.vlines(
-            line["cost"], line["lower"], line["valid"], color=style["color"], lw=0.9, alpha=0.8
-        )
-        ax.plot(line["cost"], line["lower"], "_", color=style["color"], ms=5, mew=1)
+        ax.vlines(line["cost"], line["lower"], line["valid"], lw=0.9, alpha=0.8, **of)
+        ax.plot(line["cost"], line["lower"], "_", ms=5, mew=1, **of)
         for rule, point in line.iterrows():
-            marker = RULE_MARKERS[str(rule)]
-            ax.plot(
-                point["cost"],
-                point["valid"],
-                marker,
-                color=style["color"],
-                ms=4,
-                mec="white",
-                mew=0.4,
-                zorder=4,
-            )
-    ax.axhline(1 - alpha, color=BLACK, lw=0.9, ls=(0, (1, 1.5)))
+            mark = marker("rule", str(rule))
+            ax.plot(point["cost"], point["valid"], mark, ms=4, mec="white", mew=0.4, zorder=4, **of)
+    ax.axhline(1 - alpha, **LEVEL)
     return ax
 
 
-def draw_traces(figure: "Figure", frame: pd.DataFrame, columns: int = 4) -> "Figure":
+def draw_traces(figure: "Figure", frame: pd.DataFrame) -> "Figure":
     """Draw the traces of one model: a block of rows for each alpha, a panel for each set, one
     legend for all.
     """
-    from matplotlib.lines import Line2D
-
     sets, alphas = ordered("data", frame["data"]), sorted(set(frame["alpha"]))
-    columns = min(columns, len(sets))
-    lines = -(-len(sets) // columns)
-    axes: Any = figure.subplots(
-        lines * len(alphas), columns, squeeze=False, sharex=True, sharey=True
-    )
-    for i, alpha in enumerate(alphas):
-        panels = axes[i * lines : (i + 1) * lines].ravel()
-        for ax, name in zip(panels, sets, strict=False):
+    blocks = panels(figure, sets, len(alphas), sharex=True, sharey=True)
+    for alpha, axes in zip(alphas, blocks, strict=True):
+        for ax, name in zip(axes, sets, strict=True):
             draw_trace(ax, frame[(frame["data"] == name) & (frame["alpha"] == alpha)], alpha)
             ax.set_title(f"{title('data', name)}, alpha = {alpha:g}", loc="left")
-        for ax in panels[len(sets) :]:
-            ax.set_visible(False)
-    axes[0, 0].set_xlim(0, 1.05 * max(0.1, float(frame["cost"].max())))  # shared by all
-    for line in axes:
-        line[0].set_ylabel("CF Valid@K")
-        for ax in line:
             ax.tick_params(labelbottom=True)
-    figure.supxlabel("cost (share of everything)", fontsize=8)
+            if ax.get_subplotspec().is_first_col():  # type: ignore[union-attr]
+                ax.set_ylabel("CF Valid@K")
+    figure.axes[0].set_xlim(0, 1.05 * max(0.1, float(frame["cost"].max())))  # shared by all
+    figure.supxlabel(COST, fontsize=8)
     grey: dict[str, Any] = {"color": GREY, "linestyle": "none", "ms": 4.5}
-    rules = [
-        Line2D([], [], marker=RULE_MARKERS[rule], label=title("rule", rule), **grey)
-        for rule in RULES
-    ]
-    bound = Line2D([], [], marker="_", mew=1, label="certified bound", **grey)
-    level = Line2D([], [], color=BLACK, lw=0.9, ls=(0, (1, 1.5)), label="1 - alpha")
-    legend(figure, "searcher", ordered("searcher", frame["searcher"]), [*rules, bound, level])
+    rules = [handle(title("rule", r), marker=marker("rule", r), **grey) for r in NAMES["rule"]]
+    bound = handle("certified bound", marker="_", mew=1, **grey)
+    extra = [*rules, bound, handle("1 - alpha", **LEVEL)]
+    legend(figure, "searcher", ordered("searcher", frame["searcher"]), extra)
     return figure
 
 
@@ -111,8 +95,9 @@ def limits(results: Results) -> pd.DataFrame:
     """People and observed risk of the strictest rule, for each set and searcher, with the zone;
     means over seeds.
     """
-    rows = preferred(preferred(certificate_rows(results), "promise", "paper"), "method", "paper")
-    rows = preferred(rows, "policy", "edfa")
+    rows = certificate_rows(results)
+    for column, name in (("promise", "paper"), ("method", "paper"), ("policy", "edfa")):
+        rows = preferred(rows, column, name)
     rows = over_seeds(rows, ["predictor", "alpha", "data", "searcher"], ["n", "strictest_risk"])
     rows = rows.dropna(subset=["n", "strictest_risk"]).rename(columns={"strictest_risk": "risk"})
     rows = rows[rows["n"] >= 1].assign(n=lambda frame: frame["n"].round().astype(int))
@@ -120,67 +105,41 @@ def limits(results: Results) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else rows.assign(zone="")
 
 
-def draw_limits(ax: "Axes", frame: pd.DataFrame, alpha: float, *, names: bool = True) -> "Axes":
+def draw_limits(ax: "Axes", frame: pd.DataFrame, alpha: float) -> "Axes":
     """Draw people against observed risk: zones, floor, required people exactly and by the closed
-    form, a point a cell.
-
-    Colours are data sets, markers searchers; each set is named once, beside its points.
+    form, a point a cell. Colours are data sets, markers searchers.
     """
     most = max(1200.0, 1.4 * float(frame["n"].max())) if len(frame) else 1200.0
     top = max(0.5, float(frame["risk"].max()) + 0.06) if len(frame) else 0.5
     low = 8.0
-    _draw_zones(ax, alpha, low, most, top)
+    _draw_zones(ax, alpha, np.unique(np.geomspace(low, most, 120).round().astype(int)), top)
     marks = zones({"n": [100], "risk": [0.0]}, alpha, DELTA)
     curve = marks.curve(80)
-    ax.plot(curve["stable"], curve["risk"], color=BLACK, lw=1.3, zorder=3)
-    ax.plot(curve["closed_form"], curve["risk"], color=BLACK, lw=1.1, ls=(0, (1, 1.5)), zorder=3)
-    ax.axvline(marks.floor, color=GREY, lw=1, ls=(0, (4, 2)), zorder=2)
+    ax.plot(curve["stable"], curve["risk"], zorder=3, **NEEDED)
+    ax.plot(curve["closed_form"], curve["risk"], zorder=3, **CLOSED_FORM)
+    ax.axvline(marks.floor, zorder=2, **FLOOR)
     ax.axhline(alpha, color=GREY, lw=0.7, zorder=1)
     for row in frame.to_dict("records"):
-        marker = MARKERS.get(str(row["searcher"]), "X")
-        style: dict[str, Any] = {
-            "color": look("data", str(row["data"]))["color"],
-            "mec": "white",
-            "mew": 0.4,
-            "ms": 5,
-        }
-        ax.plot(row["n"], row["risk"], marker, zorder=4, **style)
+        ink, mark = colour("data", str(row["data"])), marker("searcher", str(row["searcher"]))
+        ax.plot(row["n"], row["risk"], mark, color=ink, mec="white", mew=0.4, ms=5, zorder=4)
     ax.set(xscale="log", xlim=(low, most), ylim=(0, top), xlabel="calibration people n (log scale)")
     ax.xaxis.set_major_formatter("{x:g}")
     ax.xaxis.set_minor_formatter("")
     ax.grid(visible=False)
-    if names:
-        ax.figure.draw_without_rendering()  # type: ignore[union-attr]
-        _name_sets(ax, frame)
     return ax
 
 
-def _name_sets(ax: "Axes", frame: pd.DataFrame) -> None:
-    place_labels(
-        ax,
-        frame.assign(name=[title("data", name) for name in frame["data"]], colour=_colours(frame)),
-    )
-
-
-def _colours(frame: pd.DataFrame) -> list[str]:
-    return [look("data", str(name))["color"] for name in frame["data"]]
-
-
-def _draw_zones(ax: "Axes", alpha: float, low: float, most: float, top: float) -> None:
+def _draw_zones(ax: "Axes", alpha: float, people: Any, top: float) -> None:
     """Colour where a certificate is possible, where more people may help, and where none can."""
-    people = np.unique(np.geomspace(low, most, 120).round().astype(int))
     certified = np.maximum(critical_losses(people, alpha, DELTA), 0) / people
     hopeless = np.array([_hopeless(int(n), alpha) for n in people])
     # Losses are whole people, so the borders are saws; drawn are the borders from which on every n
     # is on one side.
     certified = np.minimum.accumulate(certified[::-1])[::-1]
-    hopeless = np.maximum.accumulate(hopeless[::-1])[::-1]
-    style: dict[str, Any] = {"linewidth": 0, "zorder": 0}
-    ax.fill_between(people, 0, certified, color=ZONES["certified"], **style)
-    ax.fill_between(
-        people, certified, np.minimum(hopeless, top), color=ZONES["data_limited"], **style
-    )
-    ax.fill_between(people, np.minimum(hopeless, top), top, color=ZONES["risk_limited"], **style)
+    hopeless = np.minimum(np.maximum.accumulate(hopeless[::-1])[::-1], top)
+    borders = [np.zeros(len(people)), certified, hopeless, np.full(len(people), top)]
+    for zone, low, high in zip(NAMES["status"], borders, borders[1:], strict=False):
+        ax.fill_between(people, low, high, color=colour("status", zone), linewidth=0, zorder=0)
 
 
 def _hopeless(n: int, alpha: float) -> float:
@@ -192,46 +151,34 @@ def _hopeless(n: int, alpha: float) -> float:
 
 def draw_all_limits(figure: "Figure", frame: pd.DataFrame) -> "Figure":
     """Draw a row of panels for each model, a panel for each alpha, one legend for all."""
-    from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     models, alphas = ordered("predictor", frame["predictor"]), sorted(set(frame["alpha"]))
     axes: Any = figure.subplots(len(models), len(alphas), squeeze=False)
     for line, model in zip(axes, models, strict=True):
         for ax, alpha in zip(line, alphas, strict=True):
-            draw_limits(ax, _panel(frame, model, alpha), alpha, names=False)
-            ax.set_title(
-                f"{title('predictor', model)}, alpha = {alpha:g}", loc="left", fontweight="bold"
-            )
+            chosen = (frame["predictor"] == model) & (frame["alpha"] == alpha)
+            draw_limits(ax, frame[chosen], alpha)
+            name = f"{title('predictor', model)}, alpha = {alpha:g}"
+            ax.set_title(name, loc="left", fontweight="bold")
         line[0].set_ylabel("observed risk of the strictest rule")
-    points = [
-        Line2D(
-            [],
-            [],
-            ls="none",
-            marker=MARKERS.get(name, "X"),
-            color=GREY,
-            ms=5,
-            label=title("searcher", name),
-        )
+    points: dict[str, Any] = {"ls": "none", "ms": 5}
+    sets = [
+        handle(title("data", name), marker="o", color=colour("data", name), **points)
+        for name in ordered("data", frame["data"])
+    ]
+    searchers = [
+        handle(title("searcher", name), marker=marker("searcher", name), color=GREY, **points)
         for name in ordered("searcher", frame["searcher"])
     ]
     lines = [
-        Line2D([], [], color=BLACK, lw=1.3, label="people needed, exact"),
-        Line2D([], [], color=BLACK, lw=1.1, ls=(0, (1, 1.5)), label="closed form"),
-        Line2D([], [], color=GREY, lw=1, ls=(0, (4, 2)), label="floor"),
+        handle("people needed, exact", **NEEDED),
+        handle("closed form", **CLOSED_FORM),
+        handle("floor", **FLOOR),
     ]
-    patches = [Patch(color=colour, label=title("status", zone)) for zone, colour in ZONES.items()]
-    figure.legend(handles=[*points, *lines, *patches], loc="outside upper left", ncols=6)
-    figure.draw_without_rendering()  # names are placed in the final layout
-    for line, model in zip(axes, models, strict=True):
-        for ax, alpha in zip(line, alphas, strict=True):
-            _name_sets(ax, _panel(frame, model, alpha))
+    areas = [Patch(color=colour("status", z), label=title("status", z)) for z in NAMES["status"]]
+    legend(figure, "data", [], [*sets, *searchers, *lines, *areas])
     return figure
-
-
-def _panel(frame: pd.DataFrame, model: str, alpha: float) -> pd.DataFrame:
-    return frame[(frame["predictor"] == model) & (frame["alpha"] == alpha)]
 
 
 def certified_points(results: Results) -> pd.DataFrame:
@@ -239,8 +186,7 @@ def certified_points(results: Results) -> pd.DataFrame:
     certified.
     """
     rows = preferred(certificate_rows(results), "policy", "edfa")
-    yes = rows["status"] == "certified"
-    rows = rows.assign(cost=rows["cost"].where(yes), certified=yes.astype(float))
+    rows = rows.assign(cost=rows["cost"].where(rows["certified"] == 1))
     by = ["promise", "predictor", "alpha", "data", "searcher", "method"]
     return over_seeds(rows, by, ["cost", "full_cost", "certified"])
 
@@ -251,25 +197,37 @@ def draw_costs(
     """Draw certified costs on one set: a row for each searcher, a marker for each bound, a cross if
     none certifies.
     """
-    step = 0.22
-    for i, searcher in enumerate(searchers):
-        for j, method in enumerate(methods):
-            rows = frame[(frame["searcher"] == searcher) & (frame["method"] == method)]
-            y = i + step * (j - (len(methods) - 1) / 2)
-            colour = look("method", method)["color"]
-            for row in rows.to_dict("records"):
-                certified = not np.isnan(row["cost"])
-                ax.plot(
-                    row["cost"] if certified else 1.04,
-                    y,
-                    MARKERS.get(method, "X") if certified else "x",
-                    color=colour,
-                    mfc=colour if row["certified"] == 1 else "white",
-                    ms=4,
-                )
+    for row in in_order(frame, ["searcher", "method"]).to_dict("records"):
+        method, certified = str(row["method"]), not np.isnan(row["cost"])
+        shift = methods.index(method) - (len(methods) - 1) / 2
+        ax.plot(
+            row["cost"] if certified else 1.04,
+            searchers.index(str(row["searcher"])) + 0.22 * shift,
+            marker("method", method) if certified else "x",
+            color=colour("method", method),
+            mfc=colour("method", method) if row["certified"] == 1 else "white",
+            ms=4,
+        )
     full = frame["full_cost"].mean()
     if not np.isnan(full):
-        ax.axvline(full, color=GREY, lw=0.9, ls=(0, (4, 2)))
+        ax.axvline(full, **LAST_STEP)
     ax.set(xlim=(0, 1.08), ylim=(len(searchers) - 0.4, -0.6), yticks=range(len(searchers)))
     ax.set_yticklabels([title("searcher", name) for name in searchers])
     return ax
+
+
+def draw_certified(figure: "Figure", frame: pd.DataFrame) -> "Figure":
+    """Draw a panel for each set: searchers as rows, bounds as marks."""
+    sets, searchers = ordered("data", frame["data"]), ordered("searcher", frame["searcher"])
+    methods = ordered("method", frame["method"])
+    for ax, name in zip(*panels(figure, sets, sharex=True, sharey=True), sets, strict=True):
+        draw_costs(ax, frame[frame["data"] == name], searchers, methods)
+        ax.set_title(title("data", name), loc="left", fontweight="bold")
+        ax.tick_params(labelbottom=True)
+    figure.supxlabel(COST, fontsize=8)
+    marks = [
+        handle(title("method", m), ls="none", marker=marker("method", m), color=colour("method", m))
+        for m in methods
+    ]
+    legend(figure, "method", [], [*marks, handle("to the last step", **LAST_STEP)])
+    return figure

@@ -5,10 +5,10 @@ bytes.
 import io
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from edfa.extras import extra
-from edfa.plots.axis import RC
+from edfa.plots.axis import STYLE
 from edfa.text.html import Markup
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ def render(draw: Draw, name: str, size: tuple[float, float]) -> tuple[str, bytes
         from matplotlib.figure import Figure
 
     svg, png = io.StringIO(), io.BytesIO()
-    settings: Any = RC | {"svg.hashsalt": name}
-    with mpl.rc_context(settings):
+    with mpl.rc_context({"svg.hashsalt": name}, fname=STYLE):
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         draw(figure)

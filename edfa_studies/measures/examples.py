@@ -27,7 +27,7 @@ def collect_examples(materials: Materials) -> Payload:
     end.
     """
     trajectory = materials.trajectory("test")
-    plans = materials.plans("test")
+    plans = materials.plans(trajectory)
     truth = materials.table.test.y[materials.people("test")]
     writer = _Writer(trajectory, plans, States(trajectory, plans, materials.blanket, truth))
     return {"transition": writer.transitions(), "person": writer.people()}

@@ -32,7 +32,7 @@ def measure_growth(materials: Materials) -> Payload:
     quality of plans.
     """
     trajectory = materials.trajectory("test")
-    plans = materials.plans("test")
+    plans = materials.plans(trajectory)
     states = States(
         trajectory, plans, materials.blanket, materials.table.test.y[materials.people("test")]
     )

@@ -63,7 +63,7 @@ def _records(materials: Materials, part: PartName, replayed: dict[str, Any]) -> 
     as in phase 1.
     """
     trajectory = materials.trajectory(part)
-    plans = materials.plans(part)
+    plans = materials.plans(trajectory)
     whole = getattr(materials.table, part).X[materials.people(part)]
     signal: Any = (
         replayed.get("signal", "uncertainty") if len(plans) else np.ones(len(plans.people))

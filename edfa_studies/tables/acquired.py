@@ -3,73 +3,46 @@ counterfactuals.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from edfa_studies import paper_numbers
-from edfa_studies.tables.labels import ABLATIONS, in_order, ordered, title
-from edfa_studies.tables.results import (
-    Results,
-    compared,
-    growth_rows,
-    numeric_rows,
-    over_seeds,
-    text_rows,
-)
+from edfa_studies.tables.names import ABLATIONS, PAPER, in_order, ordered, title
+from edfa_studies.tables.rows import Results, compared, growth_rows, over_seeds, rows_of, shown
 
-__all__ = ["PAPER", "features_acquired", "quality", "sets"]
+__all__ = ["IN_PAPER", "features_acquired", "quality", "sets"]
 
-PAPER = (
-    " (paper)"  # a column of the paper's numbers stands right after ours and is shown in brackets
-)
+IN_PAPER = " (paper)"
+"""Ends the name of a column of the paper's numbers, which stands right after ours and is shown in
+brackets."""
 DIFFERS = "≠"
 METRICS = {"L0": "l0", "L2": "l2", "plausible": "plausible"}
 COMPARED = ("edfa", "dime", "eddi", "gsmrl", "survival", "greedy", "random", "edfa-random")
+GROUP = ["data", "predictor", "blanket"]
 
 
 def sets(results: Results) -> pd.DataFrame:
     """Table 1: rows, split, features and target of each set, and the size of each blanket found on
     it.
     """
-    numbers = [
-        "rows",
-        "train",
-        "calibration",
-        "test",
-        "features",
-        "start",
-        "sensitive",
-        "classes",
-        "base_rate",
-    ]
-    rows = numeric_rows(results, "sets", "set", numbers)
-    words = text_rows(results, "sets", "set", ["target", "favourable"])
-    if rows.empty:
-        return pd.DataFrame()
-    rows = rows.assign(target=words["target"], favourable=words["favourable"]).drop_duplicates(
-        "data"
-    )
-    table = pd.DataFrame({"data": rows["data"], "rows": rows["rows"], "train": rows["train"]})
-    table = table.assign(
-        calibration=rows["calibration"], test=rows["test"], features=rows["features"]
-    )
-    printed = paper_numbers.sets().set_index("data")
-    table[f"features{PAPER}"] = table["data"].map(printed["features"])
-    table = table.assign(start=rows["start"], target=rows["target"], favourable=rows["favourable"])
-    table["base rate"] = rows["base_rate"]
-    sizes = numeric_rows(results, "sets", "blanket", ["size"])
-    for name in ordered("blanket", sizes["blanket"].dropna()):
-        of_blanket = (
-            sizes[sizes["blanket"] == name].drop_duplicates("data").set_index("data")["size"]
-        )
+    sizes = ["rows", "train", "calibration", "test", "features"]
+    numbers, words = [*sizes, "start", "base_rate"], ["target", "favourable"]
+    rows = rows_of(results, "sets", "set", numbers, words).drop_duplicates("data")
+    table = rows[["data", *sizes]].copy()
+    table[f"features{IN_PAPER}"] = _printed(rows["data"], "sets", "features")
+    table[["start", *words, "base rate"]] = rows[["start", *words, "base_rate"]]
+    found = rows_of(results, "sets", "blanket", ["size"]).drop_duplicates(["data", "blanket"])
+    for name in ordered("blanket", found["blanket"]):
+        of_blanket = found[found["blanket"] == name].set_index("data")["size"]
         table[title("blanket", name)] = table["data"].map(of_blanket)
-    table["blanket (paper)"] = table["data"].map(
-        paper_numbers.features_acquired().set_index("data")["blanket"]
-    )
-    return in_order(table, ["data"]).assign(
-        data=lambda frame: [title("data", name) for name in frame["data"]]
-    )
+    table[f"blanket{IN_PAPER}"] = _printed(rows["data"], "features_acquired", "blanket")
+    return shown(table, ["data"])
+
+
+def _printed(sets: "pd.Series[Any]", table: str, column: str) -> "pd.Series[Any]":
+    """What the paper prints for each of these sets."""
+    return sets.map({name: values.get(column) for name, values in PAPER[table].items()})
 
 
 def features_acquired(results: Results) -> pd.DataFrame:
@@ -80,37 +53,22 @@ def features_acquired(results: Results) -> pd.DataFrame:
     """
     columns = ["features", "blanket_size", "n_features"]
     rows = compared(growth_rows(results, "end", columns))
-    rows = over_seeds(
-        rows[rows["policy"].isin(COMPARED)], ["data", "predictor", "blanket", "policy"], columns
-    )
-    printed = paper_numbers.features_acquired().set_index("data")
+    rows = over_seeds(rows[rows["policy"].isin(COMPARED)], [*GROUP, "policy"], columns)
     policies = [name for name in COMPARED if name in set(rows["policy"])]
     table = []
-    for (data, predictor, blanket), group in rows.groupby(
-        ["data", "predictor", "blanket"], sort=False
-    ):
+    for key, group in rows.groupby(GROUP, sort=False):
         ours = dict(zip(group["policy"], group["features"], strict=True))
-        paper = _paper_row(printed, data, policies)
-        row = {"data": data, "predictor": predictor, "blanket": blanket}
+        paper = PAPER["features_acquired"].get(key[0], {})
+        row = dict(zip(GROUP, key, strict=True))
         row |= {"features": group["n_features"].iloc[0], "MB size": group["blanket_size"].iloc[0]}
-        row[f"MB size{PAPER}"] = printed["blanket"].get(data, np.nan)
+        row[f"MB size{IN_PAPER}"] = paper.get("blanket", np.nan)
         for name in policies:
             row[title("policy", name)] = ours.get(name, np.nan)
-            if name in printed.columns:
-                row[f"{title('policy', name)}{PAPER}"] = paper.get(name, np.nan)
+            if name in PAPER["features_acquired"]["adult"]:
+                row[f"{title('policy', name)}{IN_PAPER}"] = paper.get(name, np.nan)
         row["differs"] = order_sign(ours, paper)
-        row["seeds"] = int(group["seeds"].min())
-        table.append(row)
-    return _named(pd.DataFrame(table))
-
-
-def _paper_row(printed: pd.DataFrame, data: object, policies: list[str]) -> dict[str, float]:
-    """What the paper prints for one set, by policy."""
-    if data not in printed.index:
-        return {}
-    return {
-        name: float(printed[name].to_dict()[data]) for name in policies if name in printed.columns
-    }
+        table.append(row | {"seeds": int(group["seeds"].min())})
+    return shown(pd.DataFrame(table), GROUP)
 
 
 def order_sign(ours: Mapping[str, float], paper: Mapping[str, float]) -> str:
@@ -123,24 +81,18 @@ def order_sign(ours: Mapping[str, float], paper: Mapping[str, float]) -> str:
     >>> order_sign({"edfa": 3, "dime": 5, "eddi": 4}, {"edfa": 2, "dime": 5, "eddi": 6})
     '≠ order'
     """
-    shared = [name for name in ours if name in paper and not np.isnan(ours[name] + paper[name])]
-    if len(shared) < 2:
-        return ""
-    if not best({name: ours[name] for name in shared}) & best(
-        {name: paper[name] for name in shared}
-    ):
+    both = pd.DataFrame({"ours": pd.Series(ours), "paper": pd.Series(paper)}).dropna()
+    if _other_best(both):
         return f"{DIFFERS} least"
-    swapped = any((ours[a] - ours[b]) * (paper[a] - paper[b]) < 0 for a in shared for b in shared)
+    pairs = both.to_numpy()
+    swapped = any(((a - b).prod() < 0) for a in pairs for b in pairs)
     return f"{DIFFERS} order" if swapped else ""
 
 
-def best(values: Mapping[str, float], *, most: bool = False) -> set[str]:
-    """The names with the least (or the most) of these values, more than one where they tie."""
-    known = {name: value for name, value in values.items() if not np.isnan(value)}
-    if not known:
-        return set()
-    end = max(known.values()) if most else min(known.values())
-    return {name for name, value in known.items() if value == end}
+def _other_best(both: pd.DataFrame) -> bool:
+    """Whether no row has the least value in both columns; ties are equally good."""
+    least = both == both.min()
+    return len(both) > 1 and not least.all(axis=1).any()
 
 
 def quality(results: Results) -> pd.DataFrame:
@@ -152,31 +104,26 @@ def quality(results: Results) -> pd.DataFrame:
     than in the paper, among the policies that both have; it stands in the first row of each set and
     model.
     """
-    columns = [
-        "plans",
-        "l0",
-        "l2",
-        "heom",
-        "plausible",
-        "plausible_real",
-        "plausible_shuffled",
-        "on_blanket",
-    ]
+    names = {
+        "plausible_real": "real",
+        "plausible_shuffled": "shuffled",
+        "on_blanket": "on blanket",
+    }
+    columns = ["plans", *METRICS.values(), *names]
     rows = compared(growth_rows(results, "quality", columns))
     rows = rows[rows["policy"].isin([name for name in COMPARED if name not in ABLATIONS[1:]])]
-    rows = over_seeds(rows, ["data", "predictor", "blanket", "policy"], columns)
-    printed = paper_numbers.quality()
-    rows = in_order(rows, ["data", "predictor", "policy"])
-    rows = rows.merge(printed, on=["data", "policy"], how="left", suffixes=("", PAPER))
-    shown = rows[["data", "predictor", "blanket", "policy", "plans"]].copy()
+    rows = in_order(over_seeds(rows, [*GROUP, "policy"], columns), ["data", "predictor", "policy"])
+    table = rows[[*GROUP, "policy", "plans"]].copy()
     for name, column in METRICS.items():
-        shown[name], shown[f"{name}{PAPER}"] = rows[column], rows[f"{column}{PAPER}"]
-    shown = shown.assign(real=rows["plausible_real"], shuffled=rows["plausible_shuffled"])
-    shown["on blanket"] = rows["on_blanket"]
-    shown["differs"] = ""
-    for _, group in rows.groupby(["data", "predictor"], sort=False):
-        shown.loc[group.index[0], "differs"] = best_sign(group)
-    return _named(shown.assign(seeds=rows["seeds"]), sort=False)
+        table[name] = rows[column]
+        table[f"{name}{IN_PAPER}"] = [
+            (PAPER["quality"].get(data, {}).get(policy) or {}).get(column, np.nan)
+            for data, policy in zip(rows["data"], rows["policy"], strict=True)
+        ]
+    table = table.join(rows[list(names)]).assign(differs="", seeds=rows["seeds"])
+    for _, group in table.groupby(["data", "predictor"], sort=False):
+        table.loc[group.index[0], "differs"] = best_sign(group)
+    return shown(table, names=names)
 
 
 def best_sign(group: pd.DataFrame) -> str:
@@ -184,23 +131,8 @@ def best_sign(group: pd.DataFrame) -> str:
     numbers.
     """
     differing = []
-    for name, column in METRICS.items():
-        both = group[[column, f"{column}{PAPER}"]].notna().all(axis=1)
-        shared = group[both]
-        names = shared["policy"].astype(str)
-        ours, paper = (
-            dict(zip(names, shared[x], strict=True)) for x in (column, f"{column}{PAPER}")
-        )
-        most = name == "plausible"
-        if len(shared) > 1 and not best(ours, most=most) & best(paper, most=most):
+    for name in METRICS:
+        both = group[[name, f"{name}{IN_PAPER}"]].dropna()
+        if _other_best(-both if name == "plausible" else both):
             differing.append(name)
     return f"{DIFFERS} {', '.join(differing)}" if differing else ""
-
-
-def _named(table: pd.DataFrame, *, sort: bool = True) -> pd.DataFrame:
-    """Names as they are shown, rows in the paper's order."""
-    kinds = [kind for kind in ("data", "predictor", "blanket", "policy") if kind in table]
-    if table.empty:
-        return table
-    table = in_order(table, kinds) if sort else table
-    return table.assign(**{kind: [title(kind, name) for name in table[kind]] for kind in kinds})

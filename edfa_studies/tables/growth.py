@@ -2,27 +2,38 @@
 ablations, models, lift.
 """
 
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from edfa_studies.tables.labels import ABLATIONS, in_order, title
-from edfa_studies.tables.results import (
-    PARTS,
+from edfa_studies.cells import PARTS
+from edfa_studies.tables.names import ABLATIONS
+from edfa_studies.tables.rows import (
     Results,
+    comparable,
     compared,
     growth_rows,
-    numeric_rows,
-    one_blanket,
+    matching,
     one_searcher,
     over_seeds,
+    rows_of,
+    shown,
+    summary,
 )
 
 __all__ = ["ablations", "equal_cost", "first_recourse", "models", "outcome_lift", "thresholds"]
 
 GROUP = ["data", "predictor", "blanket", "policy"]
+CURVES = ["recourse", "accuracy"]
 SHARES = (0.25, 0.5, 0.75)  # of the cost of everything, where policies are compared
+NAMES = {
+    "base_rate": "base rate",
+    "any_recourse": "with recourse",
+    "active": "|C(A)|/|MB|",
+    "first_share": "people with recourse",
+    "first_cost": "cost to the first",
+}
 
 
 def area(cost: "pd.Series[float]", value: "pd.Series[float]") -> float:
@@ -41,35 +52,31 @@ def area(cost: "pd.Series[float]", value: "pd.Series[float]") -> float:
     return float(np.trapezoid(y, x) / (x[-1] - x[0]))
 
 
-def _curves(rows: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """For each group: mean over the cost grid of each column, and recourse at a quarter, a half,
-    three quarters.
+def _ranked(rows: pd.DataFrame) -> pd.DataFrame:
+    """For each group: its rank by recourse, the means of the curves over the cost grid, and
+    recourse at a quarter, a half, three quarters.
     """
-    means = over_seeds(rows, [*GROUP, "cost"], columns)
-    table = []
-    for key, group in means.groupby(GROUP, sort=True):
+    table: list[dict[str, Any]] = []
+    for key, group in over_seeds(rows, [*GROUP, "cost"], CURVES).groupby(GROUP):
         row = dict(zip(GROUP, key, strict=True))
-        row |= {f"mean {name}": area(group["cost"], group[name]) for name in columns}
+        row |= {f"mean {name}": area(group["cost"], group[name]) for name in CURVES}
         for share in SHARES:
             at = group[np.isclose(group["cost"], share)]["recourse"]
             row[f"at {share:.0%}"] = float(at.iloc[0]) if len(at) else np.nan
         table.append(row | {"seeds": int(group["seeds"].min())})
-    return pd.DataFrame(table)
+    means = pd.DataFrame(table, columns=None if table else [*GROUP, "mean recourse"])
+    groups = means.groupby(["data", "predictor"])["mean recourse"]
+    means.insert(len(GROUP), "rank", groups.rank(ascending=False, method="min"))
+    return means
 
 
 def equal_cost(results: Results) -> pd.DataFrame:
     """Policies at equal cost: recourse as a mean over the cost grid, and at 25, 50 and 75 % of the
     cost; best first.
     """
-    columns = ["recourse", "accuracy"]
-    rows = compared(growth_rows(results, "cost", ["cost", *columns]))
-    rows = rows[~rows["policy"].isin(ABLATIONS[1:])]
-    table = _curves(rows, columns)
-    if table.empty:
-        return table
-    groups = table.groupby(["data", "predictor"])["mean recourse"]
-    table.insert(len(GROUP), "rank", groups.rank(ascending=False, method="min"))
-    return shown_names(in_order(table, ["data", "predictor", "rank", "policy"]))
+    rows = compared(growth_rows(results, "cost", ["cost", *CURVES]))
+    table = _ranked(rows[~rows["policy"].isin(ABLATIONS[1:])])
+    return shown(table, ["data", "predictor", "rank", "policy"])
 
 
 def first_recourse(results: Results) -> pd.DataFrame:
@@ -78,41 +85,24 @@ def first_recourse(results: Results) -> pd.DataFrame:
     """
     columns = ["first_share", "first_cost", "cost", "any_recourse"]
     rows = compared(growth_rows(results, "end", columns))
-    table = over_seeds(rows[~rows["policy"].isin(ABLATIONS[1:])], GROUP, columns)
-    if table.empty:
-        return table
-    names = {
-        "first_share": "people with recourse",
-        "first_cost": "cost to the first",
-        "cost": "cost at the end",
-    }
-    table = table.rename(columns=names | {"any_recourse": "with recourse at the end"})
-    return shown_names(in_order(table, ["data", "predictor", "policy"]))
+    rows = rows[~rows["policy"].isin(ABLATIONS[1:])]
+    names = NAMES | {"cost": "cost at the end", "any_recourse": "with recourse at the end"}
+    return summary(rows, GROUP, columns, order=["data", "predictor", "policy"], names=names)
 
 
 def ablations(results: Results) -> pd.DataFrame:
     """EDFA and its variants: mean recourse and accuracy over the cost grid, both at the end, ranked
     by recourse.
     """
-    columns = ["recourse", "accuracy"]
-    rows = growth_rows(results, "cost", ["cost", *columns])
-    rows = one_blanket(one_searcher(rows[rows["policy"].isin(ABLATIONS)]))
-    table = _curves(rows, columns)
-    if table.empty:
-        return table
-    ends = growth_rows(results, "end", ["recourse", "accuracy"])
-    ends = one_blanket(one_searcher(ends[ends["policy"].isin(ABLATIONS)]))
-    ends = over_seeds(ends, GROUP, columns).drop(columns="seeds")
-    ends = ends.rename(
-        columns={"recourse": "recourse at the end", "accuracy": "accuracy at the end"}
-    )
-    table = table.drop(columns=[f"at {share:.0%}" for share in SHARES]).merge(
-        ends, on=GROUP, how="left"
-    )
-    groups = table.groupby(["data", "predictor"])["mean recourse"]
-    table.insert(len(GROUP), "rank", groups.rank(ascending=False, method="min"))
-    several = groups.transform("size") > 1  # one variant alone is no comparison
-    return shown_names(in_order(table[several], ["data", "predictor", "rank", "policy"]))
+    rows = comparable(growth_rows(results, "cost", ["cost", *CURVES]), ABLATIONS)
+    table = _ranked(rows).drop(columns=[f"at {share:.0%}" for share in SHARES], errors="ignore")
+    several = table.groupby(["data", "predictor"])["rank"].transform("size") > 1
+    ends = comparable(growth_rows(results, "end", CURVES), ABLATIONS)
+    ends = over_seeds(ends, GROUP, CURVES).drop(columns="seeds")
+    # one variant alone is no comparison
+    table = table[several.astype(bool)].merge(ends, on=GROUP, how="left")
+    names = {name: f"{name} at the end" for name in CURVES}
+    return shown(table, ["data", "predictor", "rank", "policy"], names)
 
 
 def models(results: Results, policy: str = "edfa") -> pd.DataFrame:
@@ -120,11 +110,7 @@ def models(results: Results, policy: str = "edfa") -> pd.DataFrame:
     columns = ["accuracy", "base_rate", "recourse", "any_recourse", "active", "features", "cost"]
     rows = growth_rows(results, "end", columns)
     rows = one_searcher(rows[rows["policy"] == policy])
-    table = over_seeds(rows, ["data", "blanket", "predictor"], columns)
-    if table.empty:
-        return table
-    names = {"base_rate": "base rate", "any_recourse": "with recourse", "active": "|C(A)|/|MB|"}
-    return shown_names(in_order(table.rename(columns=names), ["data", "blanket", "predictor"]))
+    return summary(rows, ["data", "blanket", "predictor"], columns, names=NAMES)
 
 
 def thresholds(results: Results) -> pd.DataFrame:
@@ -133,28 +119,12 @@ def thresholds(results: Results) -> pd.DataFrame:
 
     A rare class, as in GMSC, never wins a majority; without it nothing can flip.
     """
-    columns = [
-        "accuracy",
-        "base_rate",
-        "recourse",
-        "any_recourse",
-        "active",
-        "first_share",
-        "first_cost",
-    ]
+    columns = ["accuracy", "base_rate", "recourse", "any_recourse", "active"]
+    columns += ["first_share", "first_cost"]
     rows = one_searcher(growth_rows(results, "end", columns))
-    of = rows["predictor"].astype(str).str.removesuffix("-balanced")
-    balanced = rows[of != rows["predictor"]]
-    pairs = set(zip(balanced["data"], of[balanced.index], strict=True))
-    rows = rows[[key in pairs for key in zip(rows["data"], of, strict=True)]]
-    table = over_seeds(rows, ["data", "blanket", "policy", "predictor"], columns)
-    if table.empty:
-        return table
-    names = {"base_rate": "base rate", "any_recourse": "with recourse", "active": "|C(A)|/|MB|"}
-    names |= {"first_share": "people with recourse", "first_cost": "cost to the first"}
-    return shown_names(
-        in_order(table.rename(columns=names), ["data", "blanket", "policy", "predictor"])
-    )
+    rows = rows.assign(model=rows["predictor"].astype(str).str.removesuffix("-balanced"))
+    rows = matching(rows, ["data", "model"], rows[rows["model"] != rows["predictor"]])
+    return summary(rows, ["data", "blanket", "policy", "predictor"], columns, names=NAMES)
 
 
 def outcome_lift(results: Results) -> pd.DataFrame:
@@ -165,18 +135,7 @@ def outcome_lift(results: Results) -> pd.DataFrame:
     searcher.
     """
     columns = ["plans", "lift", "effort", "on_blanket", "l0"]
-    rows = numeric_rows(results, "growth", "quality", columns)
+    rows = rows_of(results, "growth", "quality", columns)
     rows = rows[rows["lift"].notna() & ~rows["policy"].isin(ABLATIONS[1:])]
-    table = over_seeds(rows, ["reading", *PARTS], columns)
-    if table.empty:
-        return table
-    table = table.rename(columns={"on_blanket": "on blanket", "l0": "L0"})
-    return shown_names(
-        in_order(table, ["reading", "data", "predictor", "blanket", "policy", "searcher"])
-    )
-
-
-def shown_names(table: pd.DataFrame) -> pd.DataFrame:
-    """Names of parts as they are shown."""
-    kinds = [kind for kind in (*PARTS, "promise", "method", "status") if kind in table]
-    return table.assign(**{kind: [title(kind, name) for name in table[kind]] for kind in kinds})
+    names = {"on_blanket": "on blanket", "l0": "L0"}
+    return summary(rows, ["reading", *PARTS], columns, names=names)

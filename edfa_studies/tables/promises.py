@@ -4,31 +4,26 @@ groups.
 
 import pandas as pd
 
-from edfa_studies.tables.growth import shown_names
-from edfa_studies.tables.labels import in_order, ordered, title
-from edfa_studies.tables.results import (
-    PARTS,
-    Results,
-    numeric_rows,
-    over_seeds,
-    preferred,
-    text_rows,
-)
+from edfa_studies.cells import PARTS
+from edfa_studies.tables.names import ordered, title
+from edfa_studies.tables.rows import Results, over_seeds, preferred, rows_of, shown, summary
 
 __all__ = ["certificate_rows", "certified_costs", "certified_summary", "groups", "stop_rules"]
 
-NUMBERS = (
-    "alpha tau n people risk upper cost full_cost early strictest_risk floor n_first "
-    "n_stable n_closed "
-    "test_n test_risk test_cost test_early"
-).split()
+NUMBERS = "alpha n upper cost full_cost strictest_risk test_n test_risk".split()
 
 
 def certificate_rows(results: Results) -> pd.DataFrame:
-    """Every certificate with its labels: numbers as numbers, method and status as names."""
-    rows = numeric_rows(results, "promise", "certificate", NUMBERS)
-    words = text_rows(results, "promise", "certificate", ["method", "status"])
-    return rows.assign(method=words["method"], status=words["status"])
+    """Every certificate with its labels; ``certified`` is 0 or 1."""
+    rows = rows_of(results, "promise", "certificate", NUMBERS, ["method", "status"])
+    return rows.assign(certified=(rows["status"] == "certified").astype(float))
+
+
+def _costs(results: Results) -> pd.DataFrame:
+    """Certificates with cost and risk only where there is one."""
+    rows = certificate_rows(results)
+    yes = rows["certified"] == 1
+    return rows.assign(**{name: rows[name].where(yes) for name in ("cost", "test_risk")})
 
 
 def certified_costs(results: Results) -> pd.DataFrame:
@@ -40,24 +35,15 @@ def certified_costs(results: Results) -> pd.DataFrame:
     of the bounds.
     """
     rows = _costs(results)
-    if rows.empty:
-        return pd.DataFrame()
     by = ["promise", "alpha", *PARTS]
-    table = over_seeds(rows, by, ["full_cost", "n", "strictest_risk"])
-    methods = ordered("method", rows["method"])
-    for method in methods:
-        part = (
-            rows[rows["method"] == method]
-            .groupby(by)["cost"]
-            .mean()
-            .rename(title("method", method))
-        )
-        table = table.merge(part, left_on=by, right_index=True, how="left")
-    worst = rows.groupby(by)["test_risk"].max().rename("test risk")
-    table = table.merge(worst, left_on=by, right_index=True, how="left")
+    table = over_seeds(rows, by, ["full_cost", "n", "strictest_risk"]).set_index(by)
+    for method in ordered("method", rows["method"].dropna()):
+        of_method = rows[rows["method"] == method].groupby(by)["cost"]
+        table[title("method", method)] = of_method.mean()
+    table["test risk"] = rows.groupby(by)["test_risk"].max()
     names = {"full_cost": "full", "strictest_risk": "strictest risk"}
     order = ["promise", "data", "predictor", "alpha", "blanket", "policy", "searcher"]
-    return shown_names(in_order(table.rename(columns=names), order))
+    return shown(table.reset_index(), order, names)
 
 
 def certified_summary(results: Results) -> pd.DataFrame:
@@ -65,26 +51,22 @@ def certified_summary(results: Results) -> pd.DataFrame:
     and bound.
     """
     rows = _costs(results)
-    if rows.empty:
-        return pd.DataFrame()
-    rows = rows.assign(
-        saved=1 - rows["cost"] / rows["full_cost"], kept=rows["test_risk"] <= rows["alpha"]
-    )
+    kept = (rows["test_risk"] <= rows["alpha"]).where(rows["test_risk"].notna())
+    rows = rows.assign(saved=1 - rows["cost"] / rows["full_cost"], kept=kept.astype(float))
     by = ["promise", "predictor", "alpha", "policy", "searcher", "method"]
     groups = rows.groupby(by)
-    table = groups[["certified", "cost", "full_cost", "saved"]].mean()
-    kept = rows[rows["test_risk"].notna()].groupby(by)["kept"].mean()
-    table = table.assign(kept=kept, cells=groups.size()).reset_index()
-    names = {"full_cost": "full", "kept": "test risk within alpha"}
-    return shown_names(in_order(table.rename(columns=names), by))
+    table = groups[["certified", "cost", "full_cost", "saved", "kept"]].mean()
+    table = table.assign(cells=groups.size()).reset_index()
+    return shown(table, by, {"full_cost": "full", "kept": "test risk within alpha"})
 
 
-def _costs(results: Results) -> pd.DataFrame:
-    """Certificates with ``certified`` as 0 or 1, and cost and risks only where there is one."""
-    rows = certificate_rows(results)
-    yes = rows["status"] == "certified"
-    rows = rows.assign(certified=yes.astype(float))
-    return rows.assign(**{name: rows[name].where(yes) for name in ("cost", "test_risk", "upper")})
+def rule_rows(results: Results) -> pd.DataFrame:
+    """Rows of the stop rules under the paper's promise and its bound, or the first of each there
+    is.
+    """
+    numbers = ["alpha", "cost", "valid", "lower", "n", "test_valid", "test_cost"]
+    rows = rows_of(results, "promise", "rule", numbers, ["method", "rule"])
+    return preferred(preferred(rows, "promise", "paper"), "method", "paper")
 
 
 def stop_rules(results: Results) -> pd.DataFrame:
@@ -94,57 +76,21 @@ def stop_rules(results: Results) -> pd.DataFrame:
     Of the paper's loss and its own bound, as in Figures 11 and 12; ``test`` columns are of held-out
     people.
     """
-    rows = rule_rows(results)
-    if rows.empty:
-        return pd.DataFrame()
     columns = ["cost", "valid", "lower", "n", "test_cost", "test_valid"]
-    table = over_seeds(rows, ["alpha", *PARTS, "rule"], columns)
+    names = {"test_cost": "test cost", "test_valid": "test valid", "lower": "certified bound"}
     order = ["predictor", "data", "alpha", "blanket", "policy", "searcher", "rule"]
-    table = shown_names(in_order(table, order)).assign(
-        rule=lambda frame: [title("rule", x) for x in frame["rule"]]
-    )
-    return table.rename(
-        columns={"test_cost": "test cost", "test_valid": "test valid", "lower": "certified bound"}
-    )
-
-
-def rule_rows(results: Results) -> pd.DataFrame:
-    """Rows of the stop rules under the paper's promise and its bound, or the first of each there
-    is.
-    """
-    rows = numeric_rows(
-        results,
-        "promise",
-        "rule",
-        ["alpha", "cost", "valid", "lower", "n", "test_valid", "test_cost"],
-    )
-    words = text_rows(results, "promise", "rule", ["method", "rule"])
-    rows = rows.assign(method=words["method"], rule=words["rule"])
-    return preferred(preferred(rows, "promise", "paper"), "method", "paper")
+    by = ["alpha", *PARTS, "rule"]
+    return summary(rule_rows(results), by, columns, order=order, names=names)
 
 
 def groups(results: Results) -> pd.DataFrame:
     """Certificates by group: people, risk and bound of each, and what held-out people of the group
     saw.
     """
-    numbers = ["alpha", "n", "risk", "upper", "test_n", "test_risk"]
-    rows = numeric_rows(results, "promise", "group", numbers)
-    words = text_rows(results, "promise", "group", ["method", "status", "feature", "group"])
-    if rows.empty:
-        return pd.DataFrame()
-    rows = rows.assign(**{name: words[name].astype(str) for name in ("method", "feature", "group")})
-    rows = rows.assign(certified=(words["status"] == "certified").astype(float))
-    by = [
-        "promise",
-        "data",
-        "predictor",
-        "policy",
-        "searcher",
-        "alpha",
-        "method",
-        "feature",
-        "group",
-    ]
-    table = over_seeds(rows, by, ["certified", *numbers[1:]])
+    numbers = ["n", "risk", "upper", "test_n", "test_risk"]
+    words = ["method", "feature", "group", "status"]
+    rows = rows_of(results, "promise", "group", ["alpha", *numbers], words)
+    rows = rows.assign(certified=(rows["status"] == "certified").astype(float))
+    by = ["promise", "data", "predictor", "policy", "searcher", "alpha", *words[:3]]
     names = {"upper": "bound", "test_n": "test n", "test_risk": "test risk"}
-    return shown_names(in_order(table.rename(columns=names), by))
+    return summary(rows, by, ["certified", *numbers], names=names)

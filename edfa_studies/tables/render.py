@@ -5,14 +5,14 @@ Names are escaped; numbers keep a fixed number of decimals.
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 
 import numpy as np
 import pandas as pd
 
 from edfa.text import html
-from edfa_studies.tables.acquired import PAPER
+from edfa_studies.tables.acquired import IN_PAPER
 
 __all__ = ["latex_escaped", "markdown_escaped", "to_csv", "to_html", "to_latex", "to_markdown"]
 
@@ -32,6 +32,20 @@ SPECIAL = {
     "\N{GREEK SMALL LETTER ALPHA}": r"$\alpha$",
 } | {sign: f"\\{sign}" for sign in "&%$#_{}"}
 PATTERN = re.compile("|".join(map(re.escape, SPECIAL)))
+LATEX = r"""\begin{{table}}[htbp]
+\centering
+\small
+\begin{{tabular}}{{{letters}}}
+\toprule
+{header}
+\midrule
+{body}
+\bottomrule
+\end{{tabular}}
+\caption{{{caption}}}
+\label{{tab:{name}}}
+\end{{table}}
+"""
 
 
 def latex_escaped(text: str) -> str:
@@ -58,59 +72,41 @@ def value_text(value: object, digits: int) -> str:
     return f"{value:,}" if isinstance(value, int | np.integer) else str(value)
 
 
-def shown(frame: pd.DataFrame, digits: Mapping[str, int]) -> pd.DataFrame:
-    """The frame as text; a column of the paper's numbers goes, in brackets, into the column before
-    it.
+def as_text(frame: pd.DataFrame, digits: Mapping[str, int]) -> tuple[list[list[str]], list[bool]]:
+    """The lines of a table as text, its columns' names first, and which columns are numbers.
+
+    A column of the paper's numbers goes, in brackets, into the column before it.
     """
     columns: dict[str, list[str]] = {}
     for name in map(str, frame.columns):
-        column = frame[name]
-        before = name.removesuffix(PAPER)
-        if name.endswith(PAPER) and before in columns:
-            paper = ["" if pd.isna(value) else f" ({value:g})" for value in column]
-            columns[before] = [
-                ours + theirs for ours, theirs in zip(columns[before], paper, strict=True)
-            ]
+        values, before = frame[name].tolist(), name.removesuffix(IN_PAPER)
+        if name.endswith(IN_PAPER) and before in columns:
+            paper = ["" if pd.isna(value) else f" ({value:g})" for value in values]
+            columns[before] = [a + b for a, b in zip(columns[before], paper, strict=True)]
         else:
-            columns[name] = [value_text(value, digits.get(name, 2)) for value in column.tolist()]
-    return pd.DataFrame(columns)
-
-
-def _is_number(frame: pd.DataFrame, name: str) -> bool:
-    return pd.api.types.is_numeric_dtype(frame[name]) and not pd.api.types.is_bool_dtype(
-        frame[name]
-    )
+            columns[name] = [value_text(value, digits.get(name, 2)) for value in values]
+    numeric = [frame[name].dtype.kind in "iuf" for name in columns]
+    return [list(columns), *map(list, zip(*columns.values(), strict=True))], numeric
 
 
 def to_html(frame: pd.DataFrame, caption: str, digits: Mapping[str, int]) -> html.Markup:
     """The table as HTML, numbers to the right."""
-    text = shown(frame, digits)
-    names = [f">{name}" if _is_number(frame, name) else str(name) for name in text.columns]
-    return html.table(names, text.itertuples(index=False), caption)
+    (names, *lines), numeric = as_text(frame, digits)
+    header = [f">{name}" if right else name for name, right in zip(names, numeric, strict=True)]
+    return html.table(header, lines, caption)
 
 
 def to_latex(frame: pd.DataFrame, caption: str, name: str, digits: Mapping[str, int]) -> str:
     """The table as a LaTeX float with booktabs; ``name`` becomes its label."""
-    text = shown(frame, digits)
-    letters = "".join("r" if _is_number(frame, column) else "l" for column in text.columns)
-    lines: list[Sequence[str]] = [list(text.columns), *text.itertuples(index=False, name=None)]
-    header, *body = [
-        " & ".join(latex_escaped(str(value)) for value in line) + r" \\" for line in lines
-    ]
-    head = [
-        r"\begin{table}[htbp]",
-        r"\centering",
-        r"\small",
-        rf"\begin{{tabular}}{{{letters}}}",
-        r"\toprule",
-    ]
-    foot = [
-        r"\bottomrule",
-        r"\end{tabular}",
-        rf"\caption{{{latex_escaped(caption)}}}",
-        rf"\label{{tab:{name}}}",
-    ]
-    return "\n".join([*head, header, r"\midrule", *body, *foot, r"\end{table}"]) + "\n"
+    lines, numeric = as_text(frame, digits)
+    header, *body = [" & ".join(map(latex_escaped, line)) + r" \\" for line in lines]
+    return LATEX.format(
+        letters="".join("r" if right else "l" for right in numeric),
+        header=header,
+        body="\n".join(body),
+        caption=latex_escaped(caption),
+        name=name,
+    )
 
 
 def to_markdown(frame: pd.DataFrame, digits: Mapping[str, int]) -> str:
@@ -121,10 +117,9 @@ def to_markdown(frame: pd.DataFrame, digits: Mapping[str, int]) -> str:
     |---|---:|
     | a\\|b | 2 |
     """
-    text = shown(frame, digits)
-    marks = "|".join("---:" if _is_number(frame, name) else "---" for name in text.columns)
-    lines = [list(text.columns), *text.itertuples(index=False, name=None)]
-    header, *body = [f"| {' | '.join(_in_cell(str(value)) for value in line)} |" for line in lines]
+    lines, numeric = as_text(frame, digits)
+    marks = "|".join("---:" if right else "---" for right in numeric)
+    header, *body = [f"| {' | '.join(map(_in_cell, line))} |" for line in lines]
     return "\n".join([header, f"|{marks}|", *body])
 
 

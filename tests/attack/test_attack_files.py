@@ -508,10 +508,10 @@ def test_a_class_that_is_a_formula_and_one_that_is_a_number(tmp_path):
 
 
 def test_the_tables_of_a_study_are_safe_too():
-    from edfa_studies.exhibits import TableExhibit
+    from edfa_studies.sections import Exhibit
 
     frame = pd.DataFrame({"=policy": ["@edfa", "-1", "fine"], "mean": [-1.5, 2.0, np.nan]})
-    files = exhibit_files(TableExhibit("t", "caption", frame))
+    files = exhibit_files(Exhibit("t", "caption", frame))
     assert files["csv/t.csv"].splitlines() == ["'=policy,mean", "'@edfa,-1.5", "-1,2", "fine,"]
 
 

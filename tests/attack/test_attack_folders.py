@@ -32,7 +32,7 @@ from edfa.artifacts import Folder, read_parts, write_parts
 from edfa.data.synthetic import credit_story
 from edfa.errors import EdfaError, UnreadableError, UnwritableError
 from edfa.writing import list_files
-from edfa_studies.cache import Cache
+from edfa_studies.products import ProductFolder
 
 TABLE = credit_story().table(300)
 X, Y = TABLE.train.X, TABLE.train.y
@@ -392,7 +392,7 @@ def test_nothing_but_its_own_kind_is_replaced(content, tmp_path):
 
 
 def test_an_entry_made_and_dropped_by_somebody_else_is_made_again(tmp_path, monkeypatch):
-    cache, rename, tries = Cache(tmp_path), Path.rename, []
+    cache, rename, tries = ProductFolder(tmp_path), Path.rename, []
 
     def taken_once(self, target):
         tries.append(target)
@@ -408,7 +408,7 @@ def test_an_entry_made_and_dropped_by_somebody_else_is_made_again(tmp_path, monk
 
 
 def test_many_may_drop_and_fill_one_entry_of_a_studys_cache(tmp_path):
-    cache = Cache(tmp_path)
+    cache = ProductFolder(tmp_path)
 
     def work(number):
         if number % 3 == 0:

@@ -13,9 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from edfa.cli import app, cli
-from edfa_studies.command_progress import describe_progress
-from edfa_studies.config import read_study
-from edfa_studies.expand import expand
+from edfa_studies.config import expand, read_study
 
 STUDY = """
 title = "Mine"
@@ -41,8 +39,6 @@ class FakeProgress:
     done: int = 0
     failed: int = 0
     skipped: int = 0
-    rate: float = 0.0
-    seconds_left: float | None = None
 
     @property
     def left(self):
@@ -334,12 +330,6 @@ def test_report_is_written_into_the_folder(fakes, tmp_path, capsys):
     assert result["files"] == [str(tmp_path / "out" / "report" / "report.html")]
     (call,) = fakes.calls
     assert call["config"].title == "Mine"
-
-
-def test_progress_in_words():
-    assert describe_progress(FakeProgress(5)) == ""
-    running = FakeProgress(5, done=2, failed=1, rate=0.5, seconds_left=400.0)
-    assert describe_progress(running) == "30 a minute, 7 min left, [red]1 failed[/red]"
 
 
 def test_a_small_study_in_earnest(tmp_path, monkeypatch):

@@ -15,7 +15,8 @@ from scipy.stats import binomtest
 
 import edfa
 from edfa import plots
-from edfa.advice.evaluation import AdvisorEvaluation, GroupEvaluation, roll_out
+from edfa.advice.evaluation import AdvisorEvaluation, GroupEvaluation
+from edfa.advice.promise import roll_out
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate, Point
 from edfa.data.feature import FeatureWords

@@ -13,9 +13,16 @@ import pytest
 import edfa
 from edfa.errors import SchemaError, SettingError, UnknownNameError, UnreadableError
 from edfa_studies.cells import Cell
-from edfa_studies.config import MEASURES, SHIPPED, parse_study, read_study
+from edfa_studies.config import (
+    MEASURES,
+    SHIPPED,
+    cells_of,
+    expand,
+    parse_study,
+    read_study,
+    select,
+)
 from edfa_studies.estimate import cell_seconds, estimate, measured_seconds, product_seconds
-from edfa_studies.expand import cells_of, describe, expand, select
 from edfa_studies.products import products
 
 GROWTH = '[[grid]]\nmeasure = "growth"\ndata = ["german"]\n'
@@ -48,7 +55,7 @@ def test_the_shipped_studies_are_right(name):
 @pytest.mark.parametrize("name", SHIPPED)
 def test_tables_can_tell_the_cells_of_the_shipped_studies_apart(name):
     cells = expand(read_study(name))
-    assert len({tuple(describe(cell).items()) for cell in cells}) == len(cells)
+    assert len({tuple(cell.description.items()) for cell in cells}) == len(cells)
 
 
 def test_the_paper_has_every_cross_of_its_tables():
@@ -91,10 +98,11 @@ def test_every_measure_is_one():
     ("text", "error", "message"),
     [
         ("title = =", SchemaError, "mine.toml: not a TOML file"),
-        ("", SchemaError, "mine.toml: grid: at least one"),
-        ("grid = 3", SchemaError, "mine.toml: grid: at least one"),
+        ("", SchemaError, "mine.toml: grid: is missing"),
+        ("grid = 3", SchemaError, "mine.toml: grid: .*list, not 3"),
+        ("grid = []", SchemaError, "mine.toml: grid: .*at least 1 item"),
         ("seed = 3\n" + GROWTH, SchemaError, "mine.toml: seed: no such key; did you mean 'seeds'?"),
-        ("title = 3\n" + GROWTH, SchemaError, "mine.toml: title: a text, not 3"),
+        ("title = 3\n" + GROWTH, SchemaError, "mine.toml: title: .*string, not 3"),
         ('[[grid]]\ndata = ["german"]', SchemaError, "mine.toml: grid 1.measure: is missing"),
         (
             '[[grid]]\nmeasure = "grwth"',
@@ -104,10 +112,10 @@ def test_every_measure_is_one():
         ('[[grid]]\nmeasure = "growth"', SchemaError, "mine.toml: grid 1.data: is missing"),
         (GROWTH + "pepole = 3", SchemaError, "grid 1.pepole: no such key; did you mean 'people'?"),
         (GROWTH + 'people = "few"', SchemaError, "grid 1.people: .*integer.*not 'few'"),
-        (GROWTH + "people = 0", SchemaError, "grid 1.people: at least 1, not 0"),
-        (GROWTH + "cap = -1", SchemaError, "grid 1.cap: at least 0, not -1"),
-        (GROWTH + "budget = 0", SchemaError, "grid 1.budget: above zero"),
-        (GROWTH + "delta = 1.5", SchemaError, "grid 1.delta: a probability"),
+        (GROWTH + "people = 0", SchemaError, "grid 1.people: .*greater than or equal to 1, not 0"),
+        (GROWTH + "cap = -1", SchemaError, "grid 1.cap: .*greater than or equal to 0, not -1"),
+        (GROWTH + "budget = 0", SchemaError, "grid 1.budget: .*greater than 0, not 0"),
+        (GROWTH + "delta = 1.5", SchemaError, "grid 1.delta: .*less than 1, not 1.5"),
         (GROWTH + 'reading = "crad"', SchemaError, "grid 1.reading: 'crad' is not one of.*'card'"),
         (GROWTH + "policy = []", SchemaError, "grid 1.policy: an empty list"),
         (
@@ -151,7 +159,7 @@ def test_every_measure_is_one():
         (
             "[predictors]\nxgb = 3\n" + GROWTH,
             SchemaError,
-            r"predictors: one section for each name, \[predictors.NAME\]",
+            "predictors.xgb: .*dictionary, not 3",
         ),
         (
             '[predictors.a]\nof = "xgg"\n' + GROWTH,
@@ -273,7 +281,7 @@ def test_every_measure_is_one():
 )
 def test_what_is_wrong_is_named_with_its_place(text, error, message):
     with pytest.raises(error, match=message) as caught:
-        parse(text)
+        expand(parse(text))
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith("mine.toml: ")
 
@@ -420,8 +428,7 @@ def test_keys_depend_on_no_name_and_no_way_of_writing():
 
 def test_keys_are_the_same_in_another_process():
     code = (
-        "from pathlib import Path; from edfa_studies.config import parse_study; "
-        "from edfa_studies.expand import expand; "
+        "from pathlib import Path; from edfa_studies.config import expand, parse_study; "
         f"print(expand(parse_study({GROWTH!r}, Path('mine.toml')))[0].key)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,7 +10,9 @@ import sys
 import time
 from concurrent.futures import Future
 from contextlib import nullcontext
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -20,9 +22,8 @@ from toy_work import note, toy_cell, toy_cells, toy_tasks, unsendable
 from edfa.errors import UnavailableError
 from edfa.workers import SerialExecutor, Workers, open_workers
 from edfa_studies import engine
-from edfa_studies.engine import Progress, run_study
+from edfa_studies.engine import Progress, Task, run_study, run_tasks
 from edfa_studies.store import Store
-from edfa_studies.tasks import Task, run_tasks
 
 ROOT = Path(__file__).parents[2]
 
@@ -75,19 +76,17 @@ def test_what_is_done_is_not_done_again(tmp_path, monkeypatch):
     before = stored(tmp_path / "study.sqlite")
     monkeypatch.setattr(toy_work, "WORK", {})  # nothing can be measured any more
     last, _ = run(tmp_path, toy_cells(3), jobs=1)
-    assert (last.done, last.skipped, last.seconds_left) == (0, 3, 0.0)
+    assert (last.done, last.skipped, last.left) == (0, 3, 0)
     assert stored(tmp_path / "study.sqlite") == before
 
 
-def test_progress_counts_cells_rate_and_time_left(tmp_path):
+def test_progress_counts_cells(tmp_path):
     told = []
     run(tmp_path, toy_cells(1, "sleep", seconds=0), jobs=1)
     run(tmp_path, toy_cells(4, "sleep", seconds=0.02), jobs=1, progress=told.append)
     assert [now.done for now in told] == [0, 1, 2, 3, 4, 4]
     assert told[0] == Progress(4)
-    assert all(now.running == 1 and now.rate > 0 for now in told[1:4])
-    assert told[2].seconds_left == pytest.approx(2 / told[2].rate)
-    assert (told[-1].left, told[-1].running, told[-1].seconds_left) == (0, 0, 0.0)
+    assert [now.left for now in told] == [4, 3, 2, 1, 0, 0]
 
 
 def test_a_failed_cell_is_a_row_and_is_tried_anew_when_asked(tmp_path):
@@ -201,13 +200,16 @@ def test_a_cluster_that_gives_up_on_a_task_works_on_with_the_others():
     assert outcomes["bad"].error.startswith("the worker died 3 times")
 
 
-def test_a_limit_of_time_finishes_what_is_under_way_and_begins_no_more(tmp_path):
-    cells = toy_cells(5, "sleep", seconds=0.1)
-    last, _ = run(tmp_path, cells, jobs=1, limit_seconds=0.15)
+def test_a_limit_of_time_finishes_what_is_under_way_and_begins_no_more(tmp_path, monkeypatch):
+    ticks = count()  # every look at the clock finds it a second later
+    clock = SimpleNamespace(monotonic=lambda: next(ticks), perf_counter=time.perf_counter)
+    with monkeypatch.context() as patched:
+        patched.setattr(engine, "time", clock)
+        last, _ = run(tmp_path, toy_cells(5), jobs=1, limit_seconds=4)
     assert (last.done, last.left) == (2, 3)
-    last, _ = run(tmp_path, cells, jobs=1, limit_seconds=0)
+    last, _ = run(tmp_path, toy_cells(5), jobs=1, limit_seconds=0)
     assert (last.done, last.skipped, last.left) == (0, 2, 3)
-    last, _ = run(tmp_path, cells, jobs=1, limit_seconds=60)
+    last, _ = run(tmp_path, toy_cells(5), jobs=1, limit_seconds=60)
     assert (last.done, last.left) == (3, 0)
 
 

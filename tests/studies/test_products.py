@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from edfa_studies import products
-from edfa_studies.cache import Cache
 from edfa_studies.cells import Cell, Part
 from edfa_studies.measures import measure
-from edfa_studies.products import Materials, make
+from edfa_studies.products import Materials, ProductFolder, make
 
 SETTINGS = {"people": 12, "budget": 0.9, "cap": 0, "split": 0, "reading": "paper"}
 SMALL_XGB = Part("xgb", "xgb", {"n_estimators": 20})
@@ -23,11 +22,6 @@ def cell(
 ) -> Cell:
     parts = [Part(name, name) for name in (blanket, policy, searcher)]
     return Cell(measure, Part("german", "german"), SMALL_XGB, *parts, seed, SETTINGS | settings)
-
-
-@pytest.fixture(autouse=True)
-def _nothing_in_memory(monkeypatch):
-    monkeypatch.setattr(products, "_held", {})
 
 
 def keys(cell: Cell) -> dict[str, str]:
@@ -69,29 +63,26 @@ def test_each_product_comes_after_what_it_needs():
         made.add(product.key)
 
 
-def test_results_are_the_same_bits_from_an_empty_and_a_filled_cache(tmp_path, monkeypatch):
+def test_results_are_the_same_bits_from_an_empty_and_a_filled_cache(tmp_path):
     cold = measure(cell("survival"), str(tmp_path / "one"))
     for product in products.products(cell("survival")):
         make(product, str(tmp_path / "other"))
-        monkeypatch.setattr(products, "_held", {})  # as in another process
     assert measure(cell("survival"), str(tmp_path / "other")) == cold
-    monkeypatch.setattr(products, "_held", {})
     assert measure(cell("survival"), str(tmp_path / "one")) == cold
 
 
-def test_a_damaged_entry_is_made_anew(tmp_path, monkeypatch):
+def test_a_damaged_entry_is_made_anew(tmp_path):
     first = measure(cell(), str(tmp_path))
     for kind in ("blanket", "predictor", "trajectory"):
-        entry = Cache(tmp_path).folder(kind, keys(cell())[kind])
+        entry = ProductFolder(tmp_path).folder(kind, keys(cell())[kind])
         for path in entry.rglob("*"):
             if path.is_file() and path.suffix != ".ubj":
                 path.write_bytes(b"damaged")
-    monkeypatch.setattr(products, "_held", {})
     assert measure(cell(), str(tmp_path)) == first
 
 
 def test_an_entry_is_whole_or_not_there(tmp_path):
-    cache = Cache(tmp_path)
+    cache = ProductFolder(tmp_path)
 
     def fill_half() -> None:
         with cache.fill("blanket", "k") as folder:
@@ -105,7 +96,7 @@ def test_an_entry_is_whole_or_not_there(tmp_path):
 
 
 def test_who_comes_second_keeps_the_first_entry(tmp_path):
-    cache = Cache(tmp_path)
+    cache = ProductFolder(tmp_path)
     with cache.fill("blanket", "k") as slow:
         (slow / "a").write_text("slow", encoding="utf-8")
         with cache.fill("blanket", "k") as quick:
@@ -122,9 +113,8 @@ def test_every_policy_meets_the_same_people_and_every_seed_others(tmp_path):
     assert len(np.unique(people())) == 12
 
 
-def test_a_trajectory_that_is_read_is_the_one_that_was_written(tmp_path, monkeypatch):
+def test_a_trajectory_that_is_read_is_the_one_that_was_written(tmp_path):
     made = Materials(cell(), tmp_path).trajectory("test")
-    monkeypatch.setattr(products, "_held", {})
     back = Materials(cell(), tmp_path).trajectory("test")
     assert made.frame().equals(back.frame())
     assert np.array_equal(made.X, back.X, equal_nan=True)

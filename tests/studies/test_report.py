@@ -13,15 +13,14 @@ from webpage import checked
 
 from edfa.writing import list_files
 from edfa_studies.cells import Cell, Part
-from edfa_studies.config import read_study
-from edfa_studies.exhibits import FigureExhibit, TableExhibit
-from edfa_studies.expand import expand
+from edfa_studies.config import expand, read_study
 from edfa_studies.figures import growth as curves
 from edfa_studies.figures import promises as early
-from edfa_studies.figures.labelling import place_labels
 from edfa_studies.figures.render import compact, render
-from edfa_studies.report import distinct, sections, summary, write_report, write_sections
-from edfa_studies.tables.results import View
+from edfa_studies.report import distinct, summary, write_report, write_sections
+from edfa_studies.sections import sections
+from edfa_studies.tables.names import title
+from edfa_studies.tables.rows import View
 
 SCRIPT = "<script>alert('owned')</script>"
 
@@ -115,12 +114,12 @@ def test_every_exhibit_is_there_as_files(written):
         exhibit for section in sections(small_results(SCRIPT)) for exhibit in section.present
     ]
     for exhibit in present:
-        kinds = ("csv", "svg", "png") if isinstance(exhibit, FigureExhibit) else ("csv", "latex")
+        kinds = ("csv", "svg", "png") if exhibit.draw else ("csv", "latex")
         for kind in kinds:
             assert (
                 folder / kind / f"{exhibit.name}.{'tex' if kind == 'latex' else kind}"
             ).stat().st_size > 0
-    assert any(isinstance(exhibit, TableExhibit) for exhibit in present)
+    assert any(exhibit.draw is None for exhibit in present)
     for path in (folder / "svg").iterdir():
         ElementTree.parse(path)  # well formed  # noqa: S314
         assert path.stat().st_size < 60_000
@@ -179,7 +178,7 @@ def test_every_figure_of_a_study_can_be_drawn_and_is_named_once():
     exhibits = [exhibit for section in sections(results) for exhibit in section.present]
     names = [exhibit.name for exhibit in exhibits]
     assert len(names) == len(set(names))
-    figures = [exhibit for exhibit in exhibits if isinstance(exhibit, FigureExhibit)]
+    figures = [exhibit for exhibit in exhibits if exhibit.draw]
     wanted = (
         "figure_3_frontier_xgb figure_5_policies_adult figure_11_valid_xgb figure_13_data_limits "
     )
@@ -215,15 +214,15 @@ def test_a_line_is_drawn_for_each_series_and_edfa_is_widest():
     )
 
 
-def test_names_of_points_do_not_overlap():
-    frame = early.limits(synthetic_results(predictors=("xgb",), seeds=1)).query("alpha == 0.2")
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    FigureCanvasAgg(figure)
-    ax = early.draw_limits(figure.subplots(), frame, 0.2)
-    boxes = [text.get_window_extent() for text in ax.texts]
-    assert len(boxes) == 7
-    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
-    place_labels(ax, frame.head(0))
+def test_the_legend_of_what_limits_certificates_names_every_set_and_searcher():
+    frame = early.limits(synthetic_results(predictors=("xgb",), seeds=1))
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    early.draw_all_limits(figure, frame)
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    wanted = {title("data", name) for name in frame["data"]}
+    wanted |= {title("searcher", name) for name in frame["searcher"]}
+    assert wanted <= set(names)
+    assert len(names) == len(set(names))
 
 
 def test_svg_is_compact_and_keeps_its_text():

@@ -5,14 +5,13 @@ import pandas as pd
 import pytest
 from synthetic_results import SETS, Synthetic, labels, synthetic_results
 
-from edfa_studies import paper_numbers
-from edfa_studies.figures import dots
 from edfa_studies.figures import growth as curves
 from edfa_studies.figures import promises as early
 from edfa_studies.tables import acquired, checks, examples, growth, promises
-from edfa_studies.tables.labels import ordered, title
-from edfa_studies.tables.render import latex_escaped, shown, to_csv, to_latex
-from edfa_studies.tables.results import View, one_blanket
+from edfa_studies.tables.names import PAPER as PRINTED
+from edfa_studies.tables.names import ordered, title
+from edfa_studies.tables.render import as_text, latex_escaped, to_csv, to_latex
+from edfa_studies.tables.rows import View, one_blanket
 
 PAPER = ("edfa", "dime", "eddi", "gsmrl")
 EVERYTHING = [
@@ -39,8 +38,8 @@ EVERYTHING = [
     early.traces,
     early.limits,
     early.certified_points,
-    dots.first_costs,
-    dots.lifts,
+    curves.first_costs,
+    curves.lifts,
 ]
 
 
@@ -95,13 +94,12 @@ def test_columns_that_no_cell_has_do_not_raise(results, function):
 
 
 def test_the_paper_s_numbers_are_those_that_it_prints():
-    features = paper_numbers.features_acquired().set_index("data")
-    assert features.loc["diabetes130", list(PAPER)].tolist() == [10, 29, 29.6, 29.2]
-    assert set(features.index) == set(SETS) == set(paper_numbers.sets()["data"])
-    quality = paper_numbers.quality().set_index(["data", "policy"])
-    assert quality.loc[("adult", "edfa")].tolist() == [1.58, 0.191, 0.794]
-    assert ("gmsc", "edfa") not in quality.index
-    assert paper_numbers.figure_numbers("policies")["taiwan"] == 9
+    features = PRINTED["features_acquired"]
+    assert [features["diabetes130"][name] for name in PAPER] == [10, 29, 29.6, 29.2]
+    assert set(features) == set(SETS) == set(PRINTED["sets"])
+    assert list(PRINTED["quality"]["adult"]["edfa"].values()) == [1.58, 0.191, 0.794]
+    assert PRINTED["quality"]["gmsc"]["edfa"] is None
+    assert PRINTED["figures"]["policies"]["taiwan"] == 9
 
 
 @pytest.mark.parametrize(
@@ -134,12 +132,7 @@ def test_table_2_means_over_seeds_and_says_how_many():
 
 
 def test_table_3_has_a_sign_exactly_where_another_policy_is_best():
-    paper = (
-        paper_numbers.quality()
-        .query("data == 'adult'")
-        .set_index("policy")[["l0", "l2", "plausible"]]
-    )
-    same = paper.to_dict("index")
+    same = PRINTED["quality"]["adult"]
     assert set(acquired.quality(quality_results("adult", same))["differs"]) == {""}
     other = same | {
         "dime": same["dime"] | {"l2": 0.1},
@@ -153,12 +146,7 @@ def test_table_3_has_a_sign_exactly_where_another_policy_is_best():
 
 
 def test_table_3_without_the_paper_s_edfa_compares_the_others():
-    paper = (
-        paper_numbers.quality()
-        .query("data == 'gmsc'")
-        .set_index("policy")[["l0", "l2", "plausible"]]
-    )
-    ours = paper.to_dict("index") | {"edfa": {"l0": 1.0, "l2": 0.01, "plausible": 1.0}}
+    ours = PRINTED["quality"]["gmsc"] | {"edfa": {"l0": 1.0, "l2": 0.01, "plausible": 1.0}}
     assert set(acquired.quality(quality_results("gmsc", ours))["differs"]) == {""}
 
 
@@ -376,5 +364,5 @@ def test_latex_escapes_and_uses_booktabs():
 
 def test_the_paper_s_numbers_stand_in_brackets_beside_ours_but_alone_in_csv():
     frame = pd.DataFrame({"L0": [1.234, 2.0], "L0 (paper)": [1.5, np.nan]})
-    assert shown(frame, {"L0": 1})["L0"].tolist() == ["1.2 (1.5)", "2.0"]
+    assert as_text(frame, {"L0": 1})[0] == [["L0"], ["1.2 (1.5)"], ["2.0"]]
     assert to_csv(frame) == "L0,L0 (paper)\n1.234,1.5\n2,\n"

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from edfa_studies.cells import Cell, Part
-from edfa_studies.payload import check_tables, plain
-from edfa_studies.tasks import Task
+from edfa_studies.engine import Task
+from edfa_studies.store import check_tables, plain
 
 NAMES = ("german", "xgb", "hiton-mb", "edfa", "nearest")
 

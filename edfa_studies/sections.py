@@ -1,0 +1,400 @@
+"""What a report shows, section by section: the paper's tables and figures under its numbers, then
+comparisons that the paper does not make.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from edfa.text.html import Markup
+from edfa_studies.figures import examples as cards
+from edfa_studies.figures import growth as curves
+from edfa_studies.figures import promises as early
+from edfa_studies.tables import acquired, checks, examples, growth, promises
+from edfa_studies.tables.names import PAPER, ordered, title
+from edfa_studies.tables.rows import Results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Exhibit", "Section", "sections"]
+
+WIDTH = 10.4  # inches of a row of four panels
+NARROW = 6.8  # inches that the legends take
+BANDS = (
+    "Lines are means over seeds, bands one standard deviation; cost is "
+    "a share of the cost of everything."
+)
+MEASURED = "Ours first, the paper's in brackets."
+ACCURACY_DIGITS = {"mean accuracy": 3, "accuracy at the end": 3, "accuracy": 3}
+FIGURES = PAPER["figures"]
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A table, or a figure with its data.
+
+    Parameters
+    ----------
+    name
+        That of its files and LaTeX label; made safe for both.
+    caption
+        What stands above or below it.
+    frame
+        Its data.
+    digits
+        Decimals of the columns of a table; 2 for others.
+    draw
+        Puts a figure on a ``matplotlib.figure.Figure``; None for a table.
+    size
+        Inches of the figure.
+    words
+        What a page shows instead of the figure, if any.
+    """
+
+    name: str
+    caption: str
+    frame: pd.DataFrame
+    digits: Mapping[str, int] = field(default_factory=dict)
+    draw: "Callable[[Figure], object] | None" = None
+    size: tuple[float, float] = (WIDTH, WIDTH)
+    words: Markup = Markup()  # noqa: RUF009 - immutable
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", file_name(self.name))
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report: a title, what it shows, and some words. Exhibits without data are left
+    out and named.
+    """
+
+    title: str
+    exhibits: Sequence[Exhibit]
+    text: str = ""
+
+    @property
+    def present(self) -> list[Exhibit]:
+        """The exhibits that have data."""
+        return [exhibit for exhibit in self.exhibits if len(exhibit.frame)]
+
+    @property
+    def left_out(self) -> list[str]:
+        """The names of those that have none."""
+        return [exhibit.name for exhibit in self.exhibits if not len(exhibit.frame)]
+
+
+def file_name(name: str) -> str:
+    """A name that is safe for files and LaTeX labels; what had to be changed is told apart by a
+    digest.
+
+    >>> file_name("figure_5_policies_adult"), file_name("figure_policies_../mine")
+    ('figure_5_policies_adult', 'figure_policies_mine_a6bdc066')
+    """
+    safe = re.sub(r"[^A-Za-z0-9_-]+", "", name)
+    return safe if safe == name else f"{safe[:80]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def sections(results: Results) -> list[Section]:
+    """Everything that a report shows, in its order."""
+    makers = (_claims, _data, _frontier, _acquired, _policies, _early, _ablations, _examples)
+    beyond = (_bayes_net, _equal_cost, _first, _certified, _lift, _rest)
+    return [make(results) for make in (*makers, *beyond)]
+
+
+def _claims(results: Results) -> Section:
+    caption = "What must hold on the paper's grid, worked out from these results."
+    text = "Each claim with what was measured, the sets where it fails, and yes or no."
+    table = Exhibit("must_hold", caption, checks.must_hold(results))
+    return Section("What must hold", [table], text)
+
+
+def _data(results: Results) -> Section:
+    frame = acquired.sets(results)
+    digits = dict.fromkeys(map(str, frame.columns), 0) | {"base rate": 2}
+    caption = f"Table 1: the data sets, their split, and the size of each blanket. {MEASURED}"
+    return Section("Data sets", [Exhibit("table_1_sets", caption, frame, digits)])
+
+
+def _frontier(results: Results) -> Section:
+    lines = curves.blanket_lines(results)
+    lines = lines[lines["predictor"] != "bn"]
+    numbers = lines["data"].map(FIGURES["frontier"]).fillna(0)
+    exhibits = []
+    for number in (*sorted(set(FIGURES["frontier"].values())), 0):
+        for predictor in ordered("predictor", lines["predictor"]) or ["xgb"]:
+            rows = lines[(lines["predictor"] == predictor) & (numbers == number)]
+            stem = f"figure_{number}_frontier" if number else "figure_frontier_more"
+            more = "As Figures 3 and 4, on sets that the paper does not show"
+            caption = (
+                f"{f'Figure {number}' if number else more}: EDFA with "
+                f"{title('predictor', predictor)} under each blanket (EAMB solid). {BANDS}"
+            )
+            if number or len(rows):
+                exhibits.append(
+                    _curves(f"{stem}_{predictor}", caption, rows, "data", curves.FRONTIER)
+                )
+    text = (
+        "Recourse options, semifactual features, accuracy and the active "
+        "share of the blanket as EDFA asks on."
+    )
+    return Section("Recourse as EDFA asks on (Figures 3 and 4)", exhibits, text)
+
+
+def _curves(
+    name: str, caption: str, lines: pd.DataFrame, by: str, measures: Sequence[str]
+) -> Exhibit:
+    """Rows of panels, one for each value of the column ``by``."""
+    parts = [lines[lines[by] == value] for value in ordered(by, lines[by])]
+    rows = [(curves.row_title(part), part) for part in parts]
+    draw = partial(curves.draw_rows, rows=rows, measures=measures)
+    size = (WIDTH, 0.65 + 1.95 * max(1, len(rows)))
+    return Exhibit(name, caption, lines, draw=draw, size=size)
+
+
+def _acquired(results: Results) -> Section:
+    features = acquired.features_acquired(results)
+    digits = dict.fromkeys(map(str, features.columns), 1) | {"features": 0}
+    caption = (
+        f"Table 2: features acquired at the budget's end. {MEASURED} ≠: another order "
+        "than in the paper."
+    )
+    table_2 = Exhibit("table_2_features_acquired", caption, features, digits)
+    caption = (
+        f"Table 3: quality of all counterfactuals at all steps. {MEASURED} ≠: another "
+        "policy is best than in the paper. Real and shuffled: the share of real rows, and of "
+        "rows with shuffled columns, that count as plausible."
+    )
+    digits = {"plans": 0, "L2": 3, "plausible": 3, "real": 3, "shuffled": 3}
+    table_3 = Exhibit("table_3_quality", caption, acquired.quality(results), digits)
+    name = "Features acquired, and how good the counterfactuals are (Tables 2 and 3)"
+    return Section(name, [table_2, table_3])
+
+
+def _policies(results: Results) -> Section:
+    lines = curves.policy_lines(results)
+    text = (
+        "All policies under the same blanket: recourse options, accuracy, active "
+        "share, features outside the blanket."
+    )
+    lines = lines[lines["predictor"] != "bn"]
+    exhibits = _by_set(lines, "policies", "all policies", curves.POLICIES)
+    return Section("All policies (Figures 5 to 10)", list(exhibits), text)
+
+
+def _by_set(
+    lines: pd.DataFrame, family: str, what: str, measures: Sequence[str]
+) -> Iterator[Exhibit]:
+    """A figure for each set, rows are models; those of the paper under its number, others after
+    them.
+    """
+    for data, stem, head in _numbered(family, lines["data"]):
+        rows = curves.with_several(lines[lines["data"] == data], ["predictor"])
+        if data in FIGURES[family] or len(rows):
+            caption = f"{head}: {what} on {title('data', data)}. {BANDS}"
+            yield _curves(f"{stem}_{family}_{data}", caption, rows, "predictor", measures)
+
+
+def _numbered(family: str, names: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    """What a family of figures shows, in the order of the paper, with the beginnings of file names
+    and captions.
+    """
+    numbers = FIGURES[family]
+    for name in sorted({*numbers, *names}, key=lambda name: (numbers.get(name, 99), name)):
+        if number := numbers.get(name):
+            yield name, f"figure_{number}", f"Figure {number}"
+        else:
+            yield name, "figure", "Not in the paper"
+
+
+def _early(results: Results) -> Section:
+    frame = early.traces(results)
+    exhibits = []
+    for predictor, stem, head in _numbered("promises", frame["predictor"]):
+        rows = frame[frame["predictor"] == predictor]
+        caption = (
+            f"{head}: CF Valid@K with {title('predictor', predictor)} under three stop rules: at "
+            "the first plan, the certified rule, at the last step. The mark below each point is "
+            "the bound that holds with 95 % confidence; the dotted line is 1 - alpha."
+        )
+        size = _panel_size(rows, 1.95 * max(1, rows["alpha"].nunique()), head=0.75)
+        draw = partial(early.draw_traces, frame=rows)
+        exhibits.append(Exhibit(f"{stem}_valid_{predictor}", caption, rows, draw=draw, size=size))
+    points = early.limits(results)
+    caption = (
+        "Figure 13: calibration people and observed risk of the strictest rule, by set "
+        "(colour) and searcher (marker). Solid: people needed exactly; dotted: by the closed "
+        "form; dashed: the floor. Red: a lower bound above alpha."
+    )
+    size = (WIDTH, 0.75 + 3.4 * max(1, points["predictor"].nunique()))
+    name = f"figure_{FIGURES['limits']}_data_limits"
+    draw = partial(early.draw_all_limits, frame=points)
+    exhibits.append(Exhibit(name, caption, points, draw=draw, size=size))
+    caption = "The stop rules of Figures 11 and 12 in figures."
+    exhibits.append(Exhibit("stop_rules", caption, promises.stop_rules(results), {"n": 0}))
+    return Section("Acting early (Figures 11 to 13)", exhibits)
+
+
+def _panel_size(frame: pd.DataFrame, height: float, head: float = 0.65) -> tuple[float, float]:
+    """Inches of a panel for each set, four in a row, each row of this height."""
+    sets = frame["data"].nunique()
+    return max(NARROW, WIDTH * min(4, sets) / 4), head + height * max(1, -(-sets // 4))
+
+
+def _ablations(results: Results) -> Section:
+    lines = curves.ablation_lines(results)
+    figures = _by_set(lines, "ablations", "EDFA and its variants", curves.FRONTIER)
+    caption = (
+        "The variants of EDFA ranked by their mean recourse over the cost grid; "
+        "accuracy over the grid and at the end."
+    )
+    digits = {"rank": 0} | ACCURACY_DIGITS
+    table = Exhibit("ablation_ranks", caption, growth.ablations(results), digits)
+    return Section("Ablations (Figures 14 to 17)", [*figures, table])
+
+
+def _examples(results: Results) -> Section:
+    moves, people = examples.transitions(results), examples.side_by_side(results)
+    first = _cards(
+        "transitions",
+        "Figure 18: from semifactual to counterfactual. Before, nothing that is known can "
+        "turn the decision; once one more fact is known, a change of another one can.",
+        moves,
+        cards.transition_cards(moves),
+    )
+    second = _cards(
+        "side_by_side",
+        "Figure 19: the same person under a baseline and under EDFA. Steps, and in "
+        "brackets how many of the facts asked for lie outside the blanket.",
+        people,
+        cards.people_cards(people),
+    )
+    return Section("Examples in words (Figures 18 and 19)", [first, second])
+
+
+def _cards(name: str, caption: str, frame: pd.DataFrame, shown: list[cards.Card]) -> Exhibit:
+    return Exhibit(
+        f"figure_{FIGURES[name]}_{name}",
+        caption,
+        frame,
+        draw=partial(cards.draw_cards, cards=shown),
+        size=cards.cards_size(shown),
+        words=cards.cards_html(shown),
+    )
+
+
+def _bayes_net(results: Results) -> Section:
+    lines = curves.model_lines(results, "bn")
+    of_adult = lines["data"] == "adult"
+    caption = f"EDFA with a Bayesian network on Adult Income. {BANDS}"
+    adult = _curves("figure_bn_adult", caption, lines[of_adult], "data", curves.FRONTIER)
+    caption = f"The same on the other sets. {BANDS}"
+    rest = _curves("figure_bn_all", caption, lines[~of_adult], "data", curves.FRONTIER)
+    caption = "EDFA under every model and blanket, at the end."
+    models = Exhibit("models", caption, growth.models(results), ACCURACY_DIGITS)
+    name = "A Bayesian network, the model that matches the blanket"
+    return Section(name, [adult, rest, models])
+
+
+def _equal_cost(results: Results) -> Section:
+    lines = curves.policy_lines(results, "cost")
+    lines = lines[lines["measure"] == "recourse"]
+    exhibits = []
+    for predictor in ordered("predictor", lines["predictor"]) or ["xgb"]:
+        rows = curves.with_several(lines[lines["predictor"] == predictor], ["data"])
+        caption = f"Recourse options at equal cost with {title('predictor', predictor)}. {BANDS}"
+        draw = partial(curves.draw_sets, frame=rows)
+        if len(rows) or predictor == "xgb":
+            name, size = f"figure_equal_cost_{predictor}", _panel_size(rows, 2)
+            exhibits.append(Exhibit(name, caption, rows, draw=draw, size=size))
+    caption = (
+        "Policies at equal cost: mean recourse over the cost grid, and at 25, "
+        "50 and 75 % of the cost of everything."
+    )
+    digits = {"rank": 0, "mean accuracy": 3}
+    exhibits.append(Exhibit("equal_cost", caption, growth.equal_cost(results), digits))
+    text = (
+        "At the budget's end a policy that buys more has more; here "
+        "every policy has spent the same."
+    )
+    return Section("Policies at equal cost", exhibits, text)
+
+
+def _first(results: Results) -> Section:
+    caption = (
+        "What the first recourse costs, mean and standard deviation over "
+        "seeds, for people who ever have one."
+    )
+    label = "cost to the first recourse (share of everything)"
+    figure = _dots("figure_first_recourse", caption, curves.first_costs(results), label)
+    caption = "The first recourse in figures."
+    table = Exhibit("first_recourse", caption, growth.first_recourse(results))
+    return Section("The cost to the first recourse", [figure, table])
+
+
+def _dots(name: str, caption: str, frame: pd.DataFrame, label: str) -> Exhibit:
+    """A dot plot with a row for each set."""
+    draw = partial(curves.draw_dots, frame=frame, label=label)
+    size = (WIDTH, 1.2 + 0.62 * max(1, frame["data"].nunique()))
+    return Exhibit(name, caption, frame, draw=draw, size=size)
+
+
+def _certified(results: Results) -> Section:
+    frame = early.certified_points(results)
+    exhibits = []
+    for key, rows in frame.groupby(["promise", "predictor", "alpha"]):
+        promise, predictor, alpha = (str(name) for name in key)
+        caption = (
+            f"Certified cost of acting early with {title('predictor', predictor)} at "
+            f"alpha = {float(alpha):g} under {title('promise', promise)}. A filled mark: every "
+            "seed certified; a cross: none. Dashed: the cost of going to the last step."
+        )
+        name = f"figure_certified_cost_{promise}_{predictor}_{round(100 * float(alpha))}"
+        size = _panel_size(rows, 0.6 + 0.27 * rows["searcher"].nunique())
+        draw = partial(early.draw_certified, frame=rows)
+        exhibits.append(Exhibit(name, caption, rows, draw=draw, size=size))
+    caption = (
+        "Over all sets: the share of cells certified, their cost, share of "
+        "the full cost saved, promises kept."
+    )
+    summary = promises.certified_summary(results)
+    exhibits.append(Exhibit("certified_summary", caption, summary, {"certified": 2, "cells": 0}))
+    caption = "Certified cost by promise, policy, searcher and bound; a dash: nothing certified."
+    costs, digits = promises.certified_costs(results), {"n": 0, "strictest risk": 3}
+    exhibits.append(Exhibit("certified_cost", caption, costs, digits))
+    text = (
+        "What acting early costs where it is certified: under the paper's loss, "
+        "and under the advisor's own promise."
+    )
+    return Section("Certified cost by bound, policy and searcher", exhibits, text)
+
+
+def _lift(results: Results) -> Section:
+    caption = (
+        "Outcome lift: by how much first plans change the probability of the class they "
+        "lead to, as seen by a model that took no part and knows everything. Mean and standard "
+        "deviation over seeds."
+    )
+    label = "lift (change of the probability of the class reached)"
+    figure = _dots("figure_outcome_lift", caption, curves.lifts(results), label)
+    caption = "Outcome lift in figures, by reading."
+    lifts, digits = growth.outcome_lift(results), {"plans": 0, "lift": 3}
+    table = Exhibit("outcome_lift", caption, lifts, digits)
+    return Section("Outcome lift of plans", [figure, table])
+
+
+def _rest(results: Results) -> Section:
+    caption = (
+        "Sets with a rare class through a decision threshold: the same model by majority "
+        "and balanced."
+    )
+    threshold = Exhibit("thresholds", caption, growth.thresholds(results), {"accuracy": 3})
+    digits = {"n": 0, "test n": 0, "risk": 3, "bound": 3, "test risk": 3}
+    groups = Exhibit("groups", "Certificates by group.", promises.groups(results), digits)
+    return Section("Decision thresholds, and certificates by group", [threshold, groups])

@@ -1,0 +1,183 @@
+"""Results as tables and figures read them: rows with labels, one reading, one blanket a comparison,
+means over seeds.
+
+Nothing here raises because something is missing: a payload without rows or columns gives an empty
+frame or NaN.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from edfa_studies.store import LABELS
+from edfa_studies.tables.names import ABLATIONS, NAMES, in_order, ordered, title
+
+__all__ = [
+    "Results",
+    "View",
+    "comparable",
+    "compared",
+    "growth_rows",
+    "matching",
+    "one_blanket",
+    "one_searcher",
+    "over_seeds",
+    "preferred",
+    "rows_of",
+    "shown",
+    "summary",
+]
+
+
+class Results(Protocol):
+    """What tables and figures are made from: the rows of a payload table of every cell, with its
+    labels.
+    """
+
+    def frame(self, measure: str, table: str) -> pd.DataFrame:
+        """All rows of this table, label columns first."""
+        ...
+
+
+class View:
+    """The results of some cells of a store, each table read once.
+
+    Parameters
+    ----------
+    store
+        A ``Store``.
+    keys
+        The cells that count; None: all.
+    """
+
+    def __init__(self, store: Any, keys: Collection[str] | None = None) -> None:
+        self._store, self._keys = store, keys
+        self._frames: dict[tuple[str, str], pd.DataFrame] = {}
+
+    def frame(self, measure: str, table: str) -> pd.DataFrame:
+        """All rows of this table, label columns first."""
+        if (measure, table) not in self._frames:
+            frame = self._store.frame(measure, table, self._keys)
+            self._frames[measure, table] = frame.reset_index(drop=True)
+        return self._frames[measure, table]
+
+
+def rows_of(
+    results: Results, measure: str, table: str, numbers: Iterable[str], words: Iterable[str] = ()
+) -> pd.DataFrame:
+    """Labels, then some columns as numbers and others as they are; what is not there is NaN."""
+    numbers = list(numbers)
+    frame = results.frame(measure, table).reindex(columns=[*LABELS, *numbers, *words])
+    return frame.assign(
+        **{name: pd.to_numeric(frame[name], errors="coerce").astype(float) for name in numbers}
+    )
+
+
+def growth_rows(results: Results, table: str, columns: Iterable[str]) -> pd.DataFrame:
+    """Rows of the measure "growth" in one reading, the paper's where there is one."""
+    return preferred(rows_of(results, "growth", table, columns), "reading", "paper")
+
+
+def preferred(frame: pd.DataFrame, column: str, name: str) -> pd.DataFrame:
+    """The rows with this name; where no row has it, those with the first name there is, so that own
+    studies show.
+    """
+    names = ordered(column, frame[column].dropna())
+    if not names:
+        return frame
+    return frame[frame[column] == (name if name in names else names[0])]
+
+
+def matching(frame: pd.DataFrame, by: Sequence[str], other: pd.DataFrame) -> pd.DataFrame:
+    """The rows whose values in the columns ``by`` occur in ``other``."""
+    wanted = set(other[list(by)].itertuples(index=False, name=None))
+    keys = frame[list(by)].itertuples(index=False, name=None)
+    return frame[np.array([key in wanted for key in keys], dtype=bool)]
+
+
+def one_searcher(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows of one searcher: the paper's default, nearest plans, where there is one."""
+    return preferred(frame, "searcher", "nearest")
+
+
+def one_blanket(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows of one blanket for each data set and model, the one under which most policies were
+    measured, on equal seeds.
+
+    Policies are compared under the same blanket, since counts inside and outside it depend on it,
+    and on the same people.
+    """
+    by = ["data", "predictor"]
+    counts = frame.groupby([*by, "blanket"])["policy"].nunique().mul(-1).reset_index(name="most")
+    best = in_order(counts, ["most", "blanket"]).drop_duplicates(by)
+    return _same_seeds(matching(frame, [*by, "blanket"], best))
+
+
+def _same_seeds(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the seeds that all policies of a data set, model and searcher have: other seeds draw
+    other people.
+
+    >>> frame = pd.DataFrame({"policy": ["edfa", "edfa", "dime"], "seed": [0, 1, 0]})
+    >>> frame = frame.assign(data="german", predictor="xgb", searcher="nearest")
+    >>> _same_seeds(frame)["seed"].tolist()
+    [0, 0]
+    """
+    by = ["data", "predictor", "searcher"]
+    cells = frame[[*by, "policy", "seed"]].drop_duplicates()
+    policies = cells.groupby(by)["policy"].transform("nunique")
+    shared = cells.groupby([*by, "seed"])["policy"].transform("nunique")
+    return matching(frame, [*by, "policy", "seed"], cells[shared == policies])
+
+
+def comparable(frame: pd.DataFrame, policies: Collection[str]) -> pd.DataFrame:
+    """Rows of these policies with one searcher, and one blanket for each data set and model."""
+    return one_blanket(one_searcher(frame[frame["policy"].isin(list(policies))]))
+
+
+def compared(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows of one searcher and blanket, for each data set and model with a policy beside EDFA and
+    its variants.
+
+    Where nothing was compared with EDFA at all, everything stays.
+    """
+    frame = one_blanket(one_searcher(frame))
+    others = frame[~frame["policy"].isin(ABLATIONS)]
+    return frame if others.empty else matching(frame, ["data", "predictor"], others)
+
+
+def over_seeds(frame: pd.DataFrame, by: Sequence[str], columns: Iterable[str]) -> pd.DataFrame:
+    """Means over seeds, and how many ``seeds`` there are, one row for each combination of
+    ``by``.
+    """
+    columns = list(columns)
+    if frame.empty:
+        return pd.DataFrame(columns=[*by, *columns, "seeds"])
+    groups = frame.groupby(list(by))
+    return groups[columns].mean().assign(seeds=groups["seed"].nunique()).reset_index()
+
+
+def shown(
+    table: pd.DataFrame, order: Sequence[str] = (), names: Mapping[str, str] | None = None
+) -> pd.DataFrame:
+    """A table as it is shown: rows sorted by ``order``, columns renamed, names with their
+    titles.
+    """
+    if table.empty:
+        return table
+    table = in_order(table, order) if order else table
+    titles = {kind: [title(kind, name) for name in table[kind]] for kind in NAMES if kind in table}
+    return table.assign(**titles).rename(columns=dict(names or {}))
+
+
+def summary(
+    rows: pd.DataFrame,
+    by: Sequence[str],
+    columns: Iterable[str],
+    *,
+    order: Sequence[str] = (),
+    names: Mapping[str, str] | None = None,
+) -> pd.DataFrame:
+    """Means over seeds as a table that is shown, sorted by ``order`` or else by ``by``."""
+    return shown(over_seeds(rows, by, columns), order or by, names)
