@@ -86,8 +86,8 @@ class Neighbours:
 
         >>> near = Neighbours.of(np.arange(9, dtype=np.float32).reshape(9, 1), (), k=3)
         >>> here = np.array([[0.0]], dtype=np.float32)
-        >>> np.sort(near.rows[near.nearest(here), 0]),
-        ...     np.sort(near.rows[near.farther(4).nearest(here), 0])
+        >>> nearest = np.sort(near.rows[near.nearest(here), 0])
+        >>> nearest, np.sort(near.rows[near.farther(4).nearest(here), 0])
         (array([[0., 1., 2.]], dtype=float32), array([[3., 4., 5., 6.]], dtype=float32))
         """
         after = self.skip + self.k

@@ -297,8 +297,8 @@ class SubsetXGB(Predictor):
         --------
         >>> rows, classes = np.arange(40.0).reshape(20, 2), [0, 1] * 10
         >>> model = SubsetXGB("mixed", n_estimators=5).fit(rows, classes).keeping([[True, True]])
-        >>> everything, first = model.booster(np.array([True, True])),
-        ...     model.booster(np.array([True, False]))
+        >>> everything = model.booster(np.array([True, True]))
+        >>> first = model.booster(np.array([True, False]))
         >>> everything is first, first is model.booster(np.array([False, True]))
         (False, True)
         """
