@@ -2,7 +2,7 @@
 
     python tools/check_release.py [FOLDER]
 
-The wheel has every file of the package and nothing else; the sdist has what the tests need, too.
+The wheel has every file of the three packages and nothing else; the sdist has what the tests need, too.
 Where twine is installed, ``twine check --strict`` looks at how the description renders.
 """
 
@@ -16,6 +16,7 @@ from email.parser import HeaderParser
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+PACKAGES = ("edfa", "edfa_serve", "edfa_studies")
 KINDS = {  # what the package reads at run time; each kind must be there at all
     "a mark that it is typed": "edfa/py.typed",
     "lazy stubs": "edfa/*.pyi",
@@ -41,10 +42,11 @@ BESIDE = (
 
 
 def package_files() -> set[str]:
-    """Every file of the package as it lies here, but for byte code."""
+    """Every file of the three packages as it lies here, but for byte code."""
     files = (
         path
-        for path in (ROOT / "edfa").rglob("*")
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     )
     return {path.relative_to(ROOT).as_posix() for path in files}
