@@ -1,13 +1,23 @@
 """Names and settings at the edge: classes by name, and checks made before any work is spent."""
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import field, make_dataclass
 from importlib import import_module
 from numbers import Integral
-from typing import Any, Generic, TypeVar
+from types import NoneType, UnionType
+from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin
 
 from edfa.errors import SettingError, UnknownNameError
 
-__all__ = ["LARGEST_SEED", "Registry", "check_count", "check_items", "check_seed"]
+__all__ = [
+    "LARGEST_SEED",
+    "Registry",
+    "check_count",
+    "check_items",
+    "check_seed",
+    "keywords",
+    "settings_class",
+]
 
 T = TypeVar("T")
 LARGEST_SEED = 2**32 - 1  # what NumPy, scikit-learn, XGBoost and PyTorch all take
@@ -75,6 +85,60 @@ def check_items(name: str, values: Any, what: str, *, text: bool = False) -> lis
     if not items or (text and not all(isinstance(item, str) for item in items)):
         raise SettingError(f"{name}: a list of {what}, not {repr(values)[:40]}")
     return items
+
+
+def keywords(owner: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotations of a function's arguments, or of a class's constructor, by name."""
+    takes: Any = owner.__init__ if isinstance(owner, type) else owner
+    return {name: kind for name, kind in takes.__annotations__.items() if name != "return"}
+
+
+def settings_class(
+    *owners: Callable[..., Any], leave_out: Collection[str] = (), **more: Any
+) -> type[Any]:
+    """Make a dataclass of the settings that a TOML or JSON file can give to ``owners``.
+
+    Parameters
+    ----------
+    owners
+        Classes or functions; each keyword whose annotation a file can hold becomes a field.
+    leave_out
+        Names of keywords that a file does not give.
+    more
+        Further fields with their annotations.
+
+    Returns
+    -------
+    type
+        A dataclass whose fields are all optional, for ``edfa.reading.parse``.
+
+    Examples
+    --------
+    >>> from dataclasses import fields
+    >>> def fit(alpha: float, model: object, seed: int = 0) -> None: ...
+    >>> [field.name for field in fields(settings_class(fit, leave_out={"seed"}, cap=int))]
+    ['alpha', 'cap']
+    """
+    annotations = {
+        name: kind
+        for owner in owners
+        for name, annotation in keywords(owner).items()
+        if name not in leave_out and (kind := _in_file(annotation)) is not None
+    }
+    return make_dataclass(
+        "Settings",
+        [(name, kind, field(default=None)) for name, kind in {**annotations, **more}.items()],
+    )
+
+
+def _in_file(annotation: Any) -> Any:
+    """Return the part of an annotation that a file can hold; None if there is none."""
+    if (origin := get_origin(annotation)) in (Union, UnionType):
+        kept = [kind for kind in map(_in_file, get_args(annotation)) if kind is not None]
+        return Union[tuple(kept)] if any(kind is not NoneType for kind in kept) else None  # noqa: UP007
+    scalars = (int, float, str, bool, NoneType)
+    holds = (Literal, tuple, list, Sequence, Mapping)
+    return annotation if annotation in scalars or origin in holds else None
 
 
 class Registry(MutableMapping[str, type[T]], Generic[T]):

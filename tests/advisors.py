@@ -2,6 +2,7 @@
 process; and people to ask.
 """
 
+import json
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -58,6 +59,19 @@ def mixed():
 def surviving():
     """German credit with plans and questions chosen to last."""
     return shared("surviving", predictor=edfa.SubsetXGB(n_estimators=40))
+
+
+def config(folder, **settings):
+    """An advisor file with these settings, in a folder; a dict is a section."""
+    write = lambda value: json.dumps(value).replace("NaN", "nan")  # noqa: E731
+    plain = {key: value for key, value in settings.items() if not isinstance(value, dict)}
+    lines = [f"{key} = {write(value)}" for key, value in plain.items()]
+    for section, values in settings.items():
+        if section not in plain:
+            lines += [f"[{section}]", *(f"{key} = {write(v)}" for key, v in values.items())]
+    path = folder / "advisor.toml"
+    path.write_text("\n".join(lines))
+    return path
 
 
 def words(table, rows=None):

@@ -174,6 +174,7 @@ def test_what_draws_names_the_extra(tmp_path):
 
 
 def test_commands_name_the_extra_before_any_work(tmp_path):
+    (tmp_path / "ftt.toml").write_text('predictor = "ftt"')
     (tmp_path / "neural.toml").write_text(
         'title = "neural"\n[[grid]]\nmeasure = "growth"\ndata = ["german"]\npredictor = '
         '["mlp"]\npolicy = ["dime"]\n'
@@ -182,7 +183,7 @@ def test_commands_name_the_extra_before_any_work(tmp_path):
     result = without_extras(
         """
         result = [
-            run("fit", "german", "--predictor", "ftt", "--out", "advisor"),
+            run("fit", "german", "--config", "ftt.toml", "--out", "advisor"),
             run("study", "run", "neural.toml"),
         ]
         """,

@@ -153,7 +153,7 @@ def _tell_directions(model: Predictor, schema: Schema) -> None:
     if not any(directions):
         return
     first = next(feature.name for feature in schema if feature.monotone)
-    leave_out = "or leave directions out: Advisor(obey_directions=False), --ignore-directions"
+    leave_out = "or leave directions out: obey_directions=False"
     if "monotone" not in model.get_params(deep=False):
         raise SettingError(
             f"{first}: the card says which way is good, and a {type(model).__name__} "

@@ -28,6 +28,7 @@ __all__ = [
     "EXIT_NO",
     "AsJson",
     "BlanketMethod",
+    "Card",
     "Folder",
     "Output",
     "Quiet",
@@ -59,6 +60,7 @@ TableName = Annotated[
         autocompletion=completion.data_sets,
     ),
 ]
+Card = Annotated[Path | None, typer.Option(help="The card of your own table.")]
 BlanketMethod = Annotated[
     str,
     typer.Option(

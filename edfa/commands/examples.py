@@ -34,15 +34,11 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "A data set of the paper": "edfa fit german --threshold balanced --out advisor",
         "A table of your own": "edfa fit people.csv --schema card.toml --out advisor",
         "A certificate for each group": "edfa fit adult --cap 10000 --groups sex --out advisor",
-        "A model of your own decides": (
+        "A user model decides": (
             "edfa fit people.csv --schema card.toml --model model.skops --classes "
             "bad,good --out advisor"
         ),
-        "One with categories": (
-            "edfa fit people.csv --schema card.toml --model model.ubj --classes bad,good "
-            "--like rows.parquet --out advisor"
-        ),
-        "The paper's recipe": "edfa fit german --searcher nearest --policy edfa --out advisor",
+        "Any other setting": "edfa fit german --config advisor.toml --out advisor",
     },
     "interview": {
         "Ask somebody here": "edfa interview advisor --receipt receipt.json",

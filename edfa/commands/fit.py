@@ -1,16 +1,17 @@
 """``edfa fit``: fit an advisor on a table and its card, and save it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
-from edfa.commands import completion, own_model
+from edfa.commands import own_model
 from edfa.commands.common import (
     AsJson,
-    BlanketMethod,
+    Card,
     Output,
     Quiet,
     TableName,
@@ -22,6 +23,7 @@ from edfa.errors import SchemaError
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
+    from edfa.advice.config import ModelFile
     from edfa.advice.evaluation import AdvisorEvaluation
     from edfa.data.rules import Rules
     from edfa.data.schema import Schema
@@ -33,123 +35,30 @@ __all__ = ["fit"]
 def fit(
     table: TableName,
     out: Annotated[Path, typer.Option(help="Folder to save the advisor to.")],
-    schema: Annotated[Path | None, typer.Option(help="The card of your own table.")] = None,
-    blanket: BlanketMethod = "hiton-mb",
-    predictor: Annotated[
-        str, typer.Option(help="xgb, ftt, mlp or bn.", autocompletion=completion.predictors)
-    ] = "xgb",
+    schema: Card = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="An advisor file, .toml: any setting of an advisor, its parts, the operator's "
+            "rules, a user model. Options given here come before it."
+        ),
+    ] = None,
     model: Annotated[
         Path | None,
         typer.Option(
-            help=(
-                "A fitted model of your own, which then decides: a .skops, "
-                ".onnx, .ubj, .json or .txt file."
-            )
+            help="A fitted user model, which then decides: .skops, .onnx, .ubj, .json or .txt."
         ),
     ] = None,
     classes: Annotated[
         str | None,
-        typer.Option(
-            help=(
-                "The outcomes in the order of your model's probabilities, "
-                "with commas between: bad,good."
-            )
-        ),
+        typer.Option(help="The outcomes in the order of the user model's probabilities: bad,good."),
     ] = None,
-    columns: Annotated[
+    threshold: Annotated[
         str | None,
-        typer.Option(
-            help="The columns in your model's order, where it does not say them, "
-            "with commas between: age,income; "
-            "or encoded, if it was fitted on a table's X."
-        ),
+        typer.Option(help="Probability of the favourable class that is needed, or balanced."),
     ] = None,
-    like: Annotated[
-        Path | None,
-        typer.Option(
-            help=(
-                "A few rows of the frame your model was fitted on, where it "
-                "has categories: a .parquet file."
-            )
-        ),
-    ] = None,
-    partial: Annotated[
-        str,
-        typer.Option(
-            help="What your model says before all is known: distilled, completed or tree.",
-            autocompletion=completion.complete("distilled", "completed", "tree"),
-        ),
-    ] = "distilled",
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            help=(
-                "How the next question is chosen: survival, edfa, …; by "
-                "default as suits the searcher."
-            ),
-            autocompletion=completion.policies,
-        ),
-    ] = None,
-    searcher: Annotated[
-        str,
-        typer.Option(
-            help=(
-                "How plans are found: survival, nearest (the paper's policy "
-                "and signal go with it), nice, …"
-            ),
-            autocompletion=completion.searchers,
-        ),
-    ] = "survival",
-    signal: Annotated[
-        str | None,
-        typer.Option(
-            help=(
-                "What the stop rule watches: survival, uncertainty or plan; "
-                "by default as suits the searcher."
-            ),
-            autocompletion=completion.complete("survival", "uncertainty", "plan"),
-        ),
-    ] = None,
-    alpha: Annotated[float, typer.Option(help="Largest share of plans that may fail.")] = 0.2,
-    delta: Annotated[
-        float, typer.Option(help="Largest probability that the certificate is wrong.")
-    ] = 0.05,
-    target: Annotated[
-        str,
-        typer.Option(
-            help="Whom the certificate is about: people who act early, act, all, or refused.",
-            autocompletion=completion.complete("early", "act", "all", "refused"),
-        ),
-    ] = "early",
-    reference: Annotated[
-        str,
-        typer.Option(
-            help="What plans are held against: auto, retrained, all_features or trajectory_end.",
-            autocompletion=completion.complete(
-                "auto", "retrained", "all_features", "trajectory_end"
-            ),
-        ),
-    ] = "auto",
-    committee: Annotated[
-        int,
-        typer.Option(
-            help="Number of models learnt again that have a say in which plan survives; 0: none."
-        ),
-    ] = 12,
-    min_survival: Annotated[
-        float,
-        typer.Option(
-            help="Nobody is told to act on a plan whose estimated survival is below this."
-        ),
-    ] = 0.5,
-    min_need: Annotated[
-        float | None,
-        typer.Option(
-            help=(
-                "Nobody is told to act whose chance of being refused without a "
-                "plan is below this; 0.5 with --model."
-            )
-        ),
+    alpha: Annotated[
+        float | None, typer.Option(help="Largest share of plans that may fail; 0.2 unless given.")
     ] = None,
     groups: Annotated[
         str | None,
@@ -157,39 +66,10 @@ def fit(
             help="A feature, such as sex: each group of people has a certificate of its own."
         ),
     ] = None,
-    budget: Annotated[
-        str, typer.Option(help="Largest cost of an interview: a share up to 1, an amount, or inf.")
-    ] = "inf",
-    threshold: Annotated[
-        str | None,
-        typer.Option(help="Probability of the favourable class that is needed, or balanced."),
-    ] = None,
-    ignore_directions: Annotated[
-        bool,
-        typer.Option(
-            "--ignore-directions", help="Leave the directions of the card out of the model."
-        ),
-    ] = False,
-    compare_free: Annotated[
-        bool,
-        typer.Option(
-            "--compare-free", help="Measure what the directions of the card cost in AUROC."
-        ),
-    ] = False,
-    rules: Annotated[
-        Path | None,
-        typer.Option(
-            help="The operator's rules (.toml or .json): what no plan does, what is never asked."
-        ),
-    ] = None,
     cap: Annotated[int | None, typer.Option(help="Largest number of rows.")] = None,
-    seed: Annotated[int, typer.Option(help="Random seed of the split and the model.")] = 0,
-    jobs: Annotated[
-        int,
-        typer.Option(
-            help="Number of parallel jobs in the search for plans; -1 uses every processor."
-        ),
-    ] = -1,
+    seed: Annotated[
+        int | None, typer.Option(help="Random seed of the split and the model; 0 unless given.")
+    ] = None,
     accept_guesses: Annotated[
         bool,
         typer.Option(
@@ -205,62 +85,49 @@ def fit(
     """
     from edfa.advice import compare
     from edfa.advice.advisor import Advisor
+    from edfa.advice.config import AdvisorFile, read_advisor
     from edfa.advice.persist import check_target_folder
     from edfa.advice.terms import check_group
     from edfa.advice.warnings import find_warnings
-    from edfa.data.rules import Rules
     from edfa.writing import check_writable
 
     output = Output(as_json, quiet)
     if out.exists() and not force:
         raise typer.BadParameter(f"{out} is there already; --force replaces it", param_hint="--out")
-    for option, given in {"--classes": classes, "--columns": columns, "--like": like}.items():
-        if model is None and given is not None:
-            raise typer.BadParameter(
-                "it says something of a model of your own: --model", param_hint=option
-            )
     check_writable(out, made=True)
     check_target_folder(out)
-    chosen = {"policy": policy, "searcher": searcher, "signal": signal}
-    settings: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
-    settings |= {"rules": None if rules is None else Rules.read(rules)}
-    settings |= {"budget": _number(budget), "threshold": _number(threshold), "target": target}
-    settings |= {
-        "reference": reference,
-        "committee": committee,
-        "min_survival": min_survival,
-        "groups": groups,
-    }
-    settings |= {"min_need": min_need}
-    settings["obey_directions"] = not ignore_directions
-    chosen_model = (
-        predictor if model is None else own_model.wrap_file(model, partial, classes, columns, like)
-    )
-    advisor = Advisor(blanket, chosen_model, alpha=alpha, delta=delta, seed=seed, **settings)
-    rows = open_table(table, schema, seed=seed, cap=cap)
+    file = AdvisorFile() if config is None else read_advisor(config)
+    typed = {"alpha": alpha, "threshold": _number(threshold), "groups": groups, "seed": seed}
+    chosen = {key: value for key, value in typed.items() if value is not None}
+    settings = {**file.settings, **chosen}
+    if (decides := _user_model(file.model, model, classes)) is not None:
+        settings["predictor"] = own_model.wrap_file(decides)
+    advisor = Advisor(**settings)
+    rows = open_table(table, schema, seed=advisor.seed, cap=file.cap if cap is None else cap)
     _check_guesses(rows.schema, accept_guesses, output)
-    if groups is not None:
-        check_group(groups, rows.schema)
-    if compare_free:
-        compare.check_comparable(rows.schema, advisor.obey_directions and model is None)
-    if rules is not None:
-        _check_rules(rules, settings["rules"], rows)
+    if advisor.groups is not None:
+        check_group(advisor.groups, rows.schema)
+    if file.compare_free:
+        compare.check_comparable(rows.schema, advisor.obey_directions and decides is None)
+    if config is not None and advisor.rules is not None:
+        _check_rules(config, advisor.rules, rows)
     with (
         show_progress(output) as progress,
         own_model.in_shell_words(),
         own_model.kept_warnings() as kept,
     ):
-        advisor.fit(rows, progress=progress, n_jobs=jobs)
+        advisor.fit(rows, progress=progress, n_jobs=file.jobs)
         advisor.save(out)
-        compared = compare.compare_free(advisor.fitted, rows.test) if compare_free else None
-    certificate = advisor.certificate if groups is None else advisor.certificates
+        compared = compare.compare_free(advisor.fitted, rows.test) if file.compare_free else None
+    grouped = advisor.groups is not None
+    certificate = advisor.certificates if grouped else advisor.certificate
     output.say(str(advisor.fitted.blanket), "", certificate.sentence, advisor.evaluation_.sentence)
     if advisor.evaluation_.groups and output.people:
-        output.console.print(_group_table(advisor.evaluation_, str(groups)))
-    results = {"directions": advisor.directions_, "compared": compared}
+        output.console.print(_group_table(advisor.evaluation_, str(advisor.groups)))
     if advisor.usage_ is not None:
         output.say(*advisor.usage_.sentences, f"While facts are missing: {advisor.fidelity_}.")
         output.say(f"Asked of the model: {advisor.fitted.model.asked_}.")
+    results = {"directions": advisor.directions_, "compared": compared}
     checks = {name: check for name, check in results.items() if check is not None}
     output.say(*(check.sentence for check in checks.values()))
     warnings = (*kept, *find_warnings(rows, advisor.fitted.blanket, advisor.evaluation_))
@@ -270,12 +137,28 @@ def fit(
         out=str(out),
         advisor=advisor.fingerprint,
         blanket=json.loads(advisor.fitted.blanket.to_json()),
-        **{"certificate" if groups is None else "certificates": json.loads(certificate.to_json())},
+        **{"certificates" if grouped else "certificate": json.loads(certificate.to_json())},
         evaluation=json.loads(advisor.evaluation_.to_json()),
         warnings=warnings,
         guesses=rows.schema.guessed,
         **{name: json.loads(check.to_json()) for name, check in checks.items()},
     )
+
+
+def _user_model(
+    named: "ModelFile | None", path: Path | None, classes: str | None
+) -> "ModelFile | None":
+    """The user model of the advisor file, with what was typed before it; None: there is none."""
+    from edfa.advice.config import ModelFile
+
+    listed = None if classes is None else tuple(name.strip() for name in classes.split(","))
+    if path is not None:
+        named = ModelFile(str(path)) if named is None else replace(named, file=str(path))
+    if named is None and listed is not None:
+        raise typer.BadParameter(
+            "it says something of a user model: --model", param_hint="--classes"
+        )
+    return replace(named, classes=listed) if named is not None and listed else named
 
 
 def _group_table(evaluation: "AdvisorEvaluation", name: str) -> "RichTable":
@@ -342,7 +225,7 @@ def _guesses(schema: "Schema") -> list[str]:
 
 
 def _check_rules(path: Path, rules: "Rules", rows: "Table") -> None:
-    """Refuse rules that do not fit the card or the table, in the name of their file."""
+    """Refuse rules that do not fit the card or the table, in the name of the advisor file."""
     from edfa.errors import EdfaError, SettingError
 
     try:
@@ -354,8 +237,8 @@ def _check_rules(path: Path, rules: "Rules", rows: "Table") -> None:
 
 
 def _number(text: str | None) -> float | str | None:
-    """The text as a number if it is one; "inf" stays a word, which a budget understands."""
+    """The text as a number if it is one."""
     try:
-        return None if text is None else "inf" if text == "inf" else float(text)
+        return None if text is None else float(text)
     except ValueError:
         return text

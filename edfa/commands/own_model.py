@@ -14,33 +14,22 @@ from typing import TYPE_CHECKING, Any
 from edfa.errors import ModelError
 
 if TYPE_CHECKING:
+    from edfa.advice.config import ModelFile
     from edfa.predictors.wrapped import Wrapped
 
 __all__ = ["in_shell_words", "kept_warnings", "wrap_file"]
 
 
-def wrap_file(
-    path: Path,
-    partial: Any,
-    classes: str | None = None,
-    columns: str | None = None,
-    like: Path | None = None,
-) -> "Wrapped":
-    """The model in a file, wrapped; ``classes`` and ``columns`` have commas between, ``like`` is a
-    Parquet file.
-    """
-    from edfa.predictors.own_model.ask import ENCODED
+def wrap_file(model: "ModelFile") -> "Wrapped":
+    """Open a user model's file and wrap it."""
     from edfa.predictors.own_model.files import open_model, read_like
     from edfa.predictors.wrapped import wrap
 
-    rows = None if like is None else read_like(like)
+    rows = None if model.like is None else read_like(Path(model.like))
+    opened = open_model(Path(model.file))
     with in_shell_words():
-        names = columns if columns == ENCODED else _listed(columns)
-        return wrap(open_model(path), partial, classes=_listed(classes), columns=names, like=rows)
-
-
-def _listed(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",")]
+        partial: Any = model.partial
+        return wrap(opened, partial, classes=model.classes, columns=model.columns, like=rows)
 
 
 @contextmanager
@@ -60,14 +49,18 @@ def _in_shell_words(message: str) -> str:
     >>> _in_shell_words("say which is which: wrap(model, classes=('bad', 'good'))")
     'say which is which: --classes bad,good'
     """
-    message = message.replace("wrap(model, like=frame.head())", "--like FILE.parquet")
-    message = message.replace("wrap(model, columns=[...])", "--columns a,b,c")
-    message = message.replace("or columns='encoded' if", "or --columns encoded if")
+    message = message.replace("wrap(model, like=frame.head())", _in_file('like = "rows.parquet"'))
+    message = message.replace("wrap(model, columns=[...])", _in_file('columns = ["a", "b"]'))
+    message = message.replace("or columns='encoded' if", 'or columns = "encoded" there if')
     return re.sub(
         r"wrap\(model, classes=(\(.*\))\)$",
         lambda advice: "--classes " + shlex.quote(",".join(literal_eval(advice[1]))),
         message,
     )
+
+
+def _in_file(line: str) -> str:
+    return f"[model] {line} in --config advisor.toml"
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from edfa.commands import completion
-from edfa.commands.common import AsJson, BlanketMethod, Output, Quiet, TableName
+from edfa.commands.common import AsJson, BlanketMethod, Card, Output, Quiet, TableName
 from edfa.errors import SettingError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def data(
             autocompletion=completion.data_sets,
         ),
     ] = None,
-    card: Annotated[Path | None, typer.Option(help="The card of your own table.")] = None,
+    card: Card = None,
     out: Annotated[
         Path | None, typer.Option(help="Write the rows to a .csv or .parquet file.")
     ] = None,
@@ -110,7 +110,7 @@ def data(
 
 def blanket(
     table: TableName,
-    schema: Annotated[Path | None, typer.Option(help="The card of your own table.")] = None,
+    schema: Card = None,
     target: Annotated[
         str | None, typer.Option(help="Another column than the card's outcome.")
     ] = None,

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from advisors import config
 from sklearn.metrics import roc_auc_score
 
 import edfa
@@ -150,28 +151,28 @@ def test_fit_tells_what_directions_cost(tmp_path, capsys):
     GERMAN.frame.to_csv(tmp_path / "people.csv", index=False)
     GERMAN.schema.write(tmp_path / "card.toml")
 
-    def fit(folder, *more):
+    def fit(folder, *more, **settings):
         begin = [
             "fit",
             str(tmp_path / "people.csv"),
             "--schema",
             str(tmp_path / "card.toml"),
-            "--searcher",
-            "nearest",
+            "--config",
+            str(config(tmp_path, searcher="nearest", compare_free=True, **settings)),
         ]
         with pytest.raises(SystemExit) as ended:
-            app([*begin, "--out", str(tmp_path / folder), "--compare-free", *more])
+            app([*begin, "--out", str(tmp_path / folder), *more])
         return ended.value.code or 0, capsys.readouterr()
 
     code, told = fit("one", "--json")
     assert code == 0
     compared = json.loads(told.out)["compared"]
     assert compared["lost"] == pytest.approx(compared["auroc_free"] - compared["auroc"])
-    code, told = fit("two", "--ignore-directions")
+    code, told = fit("two", obey_directions=False)
     assert code != 0
     assert "ignores the directions" in told.err
     assert not (tmp_path / "two").exists()
-    code, told = fit("three", "--predictor", "mlp")
+    code, told = fit("three", predictor="mlp")
     assert code == 0
     assert "steps to a better value lower the chance" in told.out + told.err
     assert f"({len(GERMAN.test)} people)" in told.out + told.err

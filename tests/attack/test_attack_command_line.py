@@ -5,6 +5,7 @@ traceback, no waiting.
 import contextlib
 import io
 import json
+import math
 import os
 import resource
 import shlex
@@ -16,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from advisors import config
 
 from edfa.cli import app
 from edfa.commands.common import printable
@@ -85,7 +87,7 @@ def place(tmp_path_factory):
         call("schema", "t.csv", "--target", "y", "--favourable", "good", "--out", "card.toml")[0]
         == 0
     )
-    few = ("--searcher", "nearest", "--committee", "0", "--jobs", "1", "--quiet")
+    few = ("--config", config(folder, searcher="nearest", committee=0, jobs=1), "--quiet")
     assert (
         call("fit", "t.csv", "--schema", "card.toml", "--out", "advisor", "--accept-guesses", *few)[
             0
@@ -146,10 +148,10 @@ def documents():
             ("interview", "advisor", "--resume", name),
             (*INTERVIEW, "--rules", name),
             ("verify", "advisor", name),
-            (*FIT, "--rules", name),
         )
     for name in bad("toml"):
         yield from (
+            *([(*FIT, "--config", name)] if "empty" not in name else []),
             ("data", "t.csv", "--card", name),
             ("fit", "t.csv", "--schema", name, "--out", "other"),
             *(
@@ -185,21 +187,20 @@ def settings():
         "--cap": (-1, 0, 1, "nan"),
         "--alpha": (-1, 0, 1, "nan", "inf"),
     }
-    numbers |= {
-        "--delta": (-1, 0, 1, "nan"),
-        "--budget": ("-1", "0", "nan", "x", ""),
-        "--committee": (-1, 1),
-    }
-    numbers |= {
-        "--min-survival": (-1, 2, "nan"),
-        "--min-need": (-1, "nan"),
-        "--threshold": ("0", "nan", "x"),
-    }
-    names = dict.fromkeys(
-        ("--blanket", "--policy", "--searcher", "--groups"), (MARKUP, "", "new\nline")
-    )
-    for option, values in (numbers | names).items():
+    numbers |= {"--threshold": ("0", "nan", "x"), "--groups": (MARKUP, "", "new\nline")}
+    for option, values in numbers.items():
         yield from ((*FIT, option, value) for value in values)
+    in_files = {
+        "delta": (-1, 0, 1, math.nan),
+        "budget": (-1, 0, math.nan, "x", ""),
+        "committee": (-1, 1),
+        "min_survival": (-1, 2, math.nan),
+        "min_need": (-1, math.nan),
+        **dict.fromkeys(("blanket", "policy", "searcher", "rules"), (MARKUP, "", "new\nline")),
+    }
+    for i, (key, value) in enumerate((k, v) for k, values in in_files.items() for v in values):
+        Path(f"settings{i}").mkdir(exist_ok=True)
+        yield (*FIT, "--config", config(Path(f"settings{i}"), **{key: value}))
     for option, values in {
         "--plans": (-1, 0),
         "--chunk": (-1, 0),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from advisors import promising
+from advisors import config, promising
 from hostile.folders import MANIFEST, ask_people, rehash, tiny
 
 import edfa
@@ -271,24 +271,14 @@ def test_an_advisor_of_a_bayesian_network_by_name(tmp_path):
     fitted and read.
     """
 
-    def fit(*options):
+    def fit(**settings):
+        file = str(config(tmp_path, predictor="bn", **settings))
         with pytest.raises(SystemExit) as ended:
-            app(
-                [
-                    "fit",
-                    "german",
-                    "--predictor",
-                    "bn",
-                    "--quiet",
-                    "--out",
-                    str(tmp_path / "bn"),
-                    *options,
-                ]
-            )
+            app(["fit", "german", "--config", file, "--quiet", "--out", str(tmp_path / "bn")])
         return ended.value.code or 0
 
     assert fit() == 2
-    assert fit("--ignore-directions", "--searcher", "nearest") == 0
+    assert fit(obey_directions=False, searcher="nearest") == 0
     loaded = Advisor.load(tmp_path / "bn")
     assert isinstance(loaded.fitted.model, edfa.BayesNet)
     assert len(ask_people(loaded, 1)) > 1

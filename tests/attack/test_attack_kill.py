@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from advisors import config
 from hostile.killing import IN_PLACE, Victims, leftovers, snapshot
 
 import edfa
@@ -24,12 +25,8 @@ STUDY = (
 FIT = (
     "--schema",
     "{inputs}/card.toml",
-    "--jobs",
-    1,
-    "--searcher",
-    "nearest",
-    "--committee",
-    0,
+    "--config",
+    "{inputs}/advisor.toml",
     "--force",
 )
 SCHEMA = ("--target", "repays", "--favourable", "yes", "--force")
@@ -138,6 +135,7 @@ def inputs(tmp_path_factory, victims):
     (folder / "audits.csv").write_text("loss\n0\n1\n0\n")
     (folder / "answers.json").write_text('{"savings": null}')
     (folder / "tiny.toml").write_text(STUDY)
+    config(folder, searcher="nearest", committee=0, jobs=1)
     settings = {"threshold": "balanced", "searcher": "nearest", "committee": 0, "alpha": 0.5}
     advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=5), **settings).fit(
         table, n_jobs=1

@@ -8,7 +8,7 @@ import sys
 
 import pandas as pd
 import pytest
-from advisors import german, surviving, words
+from advisors import config, german, surviving, words
 
 import edfa
 from edfa import Advisor, Overlay, Rules
@@ -335,8 +335,9 @@ def test_an_operators_rules_come_from_a_file(tmp_path, run):
     (tmp_path / "rules.toml").write_text(
         '[rules]\nlocked = ["duration"]\nnever_ask = ["checking_status"]\n'
     )
-    arguments = ("fit", "german", "--searcher", "nearest", "--threshold", "balanced", "--quiet")
-    done = run(*arguments, "--rules", tmp_path / "rules.toml", "--out", tmp_path / "advisor")
+    file = config(tmp_path, searcher="nearest", rules="rules.toml")
+    arguments = ("fit", "german", "--config", file, "--threshold", "balanced", "--quiet")
+    done = run(*arguments, "--out", tmp_path / "advisor")
     assert done.returncode == 0, done.stderr
     rules = Rules(locked=("duration",), never_ask=("checking_status",))
     assert Advisor.load(tmp_path / "advisor").fitted.operator_rules == rules
@@ -365,13 +366,13 @@ def test_an_operators_rules_come_from_a_file(tmp_path, run):
         (
             "r.toml",
             'locked = ["durations"]',
-            "r.toml: no feature named 'durations'; did you mean 'duration'?",
+            "advisor.toml: no feature named 'durations'; did you mean 'duration'?",
         ),
-        ("r.toml", 'only = ["age"]', "r.toml: age: the card says sensitive"),
+        ("r.toml", 'only = ["age"]', "advisor.toml: age: the card says sensitive"),
         (
             "r.toml",
             'levels = { housing = ["castle"] }',
-            "r.toml: levels.housing: no level 'castle'",
+            "advisor.toml: levels.housing: no level 'castle'",
         ),
         ("r.json", '{"max_changes": 1', "r.json: rules: this is not what to_json writes"),
     ],
@@ -382,7 +383,8 @@ def test_rules_that_are_wrong_name_their_file(name, text, message, tmp_path, run
     )
     if text is not None:
         (tmp_path / name).write_text(text)
-    done = run("fit", "german", "--rules", tmp_path / name, "--out", tmp_path / "advisor")
+    file = config(tmp_path, rules=name)
+    done = run("fit", "german", "--config", file, "--out", tmp_path / "advisor")
     assert done.returncode == 2
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -440,7 +442,7 @@ def test_certify_refuses_training_people_and_says_how_many(tmp_path, run):
         (["interview", "{folder}", "--answers", "{bad}"], "duration: 7000 is outside 4 to 72"),
         (["advise", "{folder}", "nowhere.csv", "--out", "o.csv"], "there is no file nowhere.csv"),
         (["fit", "mine.csv", "--out", "o"], "--schema CARD"),
-        (["fit", "german", "--out", "o", "--policy", "edffa"], "did you mean 'edfa'"),
+        (["fit", "german", "--out", "o", "--groups", "jbo"], "did you mean 'job'"),
         (["fit", "german", "--out", "o", "--alpha", "7"], "alpha"),
     ],
 )

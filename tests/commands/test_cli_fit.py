@@ -2,15 +2,21 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from advisors import config
 
-from edfa import Advisor, Schema, load
+from edfa import Advisor, Nearest, Schema, SubsetXGB, load
+from edfa.advice.config import read_advisor
 from edfa.data import infer_schema
 from edfa.errors import SettingError
+from edfa.settings import keywords
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "advisor.toml"
 
 
 @pytest.fixture
@@ -107,31 +113,22 @@ def test_the_settings_of_the_promise_are_those_of_an_advisor(run, tmp_path, monk
     assert [getattr(made[0], name) for name in names] == [
         getattr(Advisor(), name) for name in names
     ]
-    told = (
-        "--target",
-        "act",
-        "--reference",
-        "retrained",
-        "--committee",
-        5,
-        "--min-survival",
-        0.7,
-        "--groups",
-        "job",
-    )
-    assert run("fit", "german", "--out", tmp_path / "a", *told).returncode == 2
-    assert [getattr(made[1], name) for name in names[:5]] == ["act", "retrained", 5, 0.7, "job"]
-    for option, wrong, message in [
-        ("--reference", "retrainde", "did you mean 'retrained'?"),
-        ("--committee", 1, "committee: 0, or at least 2 models, not 1"),
-        ("--min-survival", 2, "min_survival: a share from 0 to 1, not 2"),
+    told = {"target": "act", "reference": "retrained", "committee": 5, "min_survival": 0.7}
+    chosen = ("--config", config(tmp_path, **told, groups="housing", delta=0.1), "--groups", "job")
+    assert run("fit", "german", "--out", tmp_path / "a", *chosen).returncode == 2
+    assert [getattr(made[1], name) for name in names] == [*told.values(), "job", 0.2, 0.1]
+    for setting, wrong, message in [
+        ("reference", "retrainde", "did you mean 'retrained'?"),
+        ("committee", 1, "committee: 0, or at least 2 models, not 1"),
+        ("min_survival", 2, "min_survival: a share from 0 to 1, not 2"),
         (
-            "--groups",
+            "groups",
             "jib",
             "groups: no categorical or ordinal feature named 'jib'; did you mean 'job'?",
         ),
     ]:
-        done = run("fit", "german", "--out", tmp_path / "a", option, wrong)
+        file = config(tmp_path, **{setting: wrong})
+        done = run("fit", "german", "--out", tmp_path / "a", "--config", file)
         assert done.returncode == 2
         assert message in done.stderr
     assert len(made) == 2  # the others were refused before any work
@@ -144,8 +141,8 @@ def test_groups_are_shown_in_a_table_and_saved(run, tmp_path):
         "balanced",
         "--groups",
         "own_telephone",
-        "--reference",
-        "trajectory_end",
+        "--config",
+        config(tmp_path, reference="trajectory_end"),
     )
     done = run("fit", *arguments, "--out", tmp_path / "a")
     assert done.returncode == 0, done.stderr
@@ -186,3 +183,58 @@ def test_groups_are_shown_in_a_table_and_saved(run, tmp_path):
     assert set(told["certificates"]["certificates"]) == {"none", "yes"}
     assert "certificate" not in told
     assert told["evaluation"]["groups"]["yes"]["people"] == groups["yes"].people
+
+
+def test_the_advisor_file_of_the_guide_is_one(tmp_path):
+    """Every key of the example is one, and makes an advisor of what it says."""
+    file = read_advisor(EXAMPLE)
+    advisor = Advisor(**file.settings)
+    assert isinstance(advisor.predictor, SubsetXGB)
+    assert advisor.predictor.n_estimators == 200
+    assert advisor.rules.max_months == 24
+    assert (file.cap, file.jobs, file.compare_free, file.model) == (20_000, -1, False, None)
+    left_out = {name for name in keywords(Advisor) if name not in file.settings}
+    assert left_out <= {"predictor", "groups"}, "the example shows every setting"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("alpha = ", "advisor.toml: not a TOML file"),
+        ('polcy = "edfa"', "advisor.toml.polcy: no such key; did you mean 'policy'?"),
+        ('policy = "edffa"', "no policy named 'edffa'; did you mean 'edfa'?"),
+        ('alpha = "much"', "advisor.toml.alpha:"),
+        (
+            "[predictors.small]\nof = 'xbg'",
+            "predictors.small.of: no predictor named 'xbg'; did you",
+        ),
+        ("[predictors.xgb]\nn_estimator = 3", "predictors.xgb.n_estimator: no such key; did you"),
+        ("[predictors.xgb]\nmonotone = [1]", "predictors.xgb.monotone: no such key"),
+        ("[searchers.mine]\nof = 'nearest'\nk = 'x'", "searchers.mine.k: "),
+        (
+            "[policies.mine]\nof = 'edfa'",
+            "advisor.toml.policies: no such key; did you mean 'policy'",
+        ),
+        ("[rules]\nlockd = []", "rules.lockd: no such key; did you mean 'locked'?"),
+        ("[model]\nfiel = 'm.onnx'", "advisor.toml.model."),
+        ('predictor = "xgb"\n[model]\nfile = "m.onnx"', "predictor: the user model of [model]"),
+    ],
+)
+def test_an_advisor_file_that_is_wrong_names_the_key(text, message, tmp_path, run):
+    (tmp_path / "advisor.toml").write_text(text)
+    begin = ("fit", "german", "--out", tmp_path / "a", "--config")
+    done = run(*begin, tmp_path / "advisor.toml")
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "a").exists()
+
+
+def test_parts_of_an_advisor_file_are_made_with_their_settings(tmp_path):
+    sections = {"predictors.small": {"of": "xgb", "n_estimators": 7}, "searchers.nearest": {"k": 9}}
+    file = config(tmp_path, predictor="small", searcher="nearest", cap=500, **sections)
+    settings = read_advisor(file).settings
+    assert settings["predictor"].get_params() == SubsetXGB(n_estimators=7).get_params()
+    assert settings["searcher"].get_params() == Nearest(k=9).get_params()
+    model = read_advisor(config(tmp_path, model={"file": "m.onnx", "columns": "encoded"})).model
+    assert (model.file, model.columns) == (str(tmp_path / "m.onnx"), "encoded")

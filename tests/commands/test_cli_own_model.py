@@ -3,6 +3,7 @@ shell.
 """
 
 import json
+import shutil
 from types import SimpleNamespace
 
 import lightgbm
@@ -10,11 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost
+from advisors import config
 from own_people import HOMES, people
 from skl2onnx import to_onnx
 from sklearn.linear_model import LogisticRegression
 
 from edfa import Advisor
+from edfa.advice.config import parse_advisor
 from edfa.commands.own_model import wrap_file
 from edfa.errors import UnreadableError
 from edfa.predictors.own_model import files
@@ -64,17 +67,15 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("boosted.ubj", {"classes": "no,yes", "like": "like.parquet"}),
+        ("boosted.ubj", {"classes": ("no", "yes"), "like": "like.parquet"}),
         ("light.txt", {"like": "like.parquet"}),
-        ("nameless.ubj", {"classes": "no, yes", "columns": "debt, income"}),
-        ("graph.onnx", {"columns": "debt,income"}),
+        ("nameless.ubj", {"classes": ("no", "yes"), "columns": ("debt", "income")}),
+        ("graph.onnx", {"columns": ("debt", "income")}),
     ],
 )
 def test_a_model_from_a_file_answers_as_its_owner_asks_it(name, options, folder, untried):
-    options = {
-        key: folder.place / value if key == "like" else value for key, value in options.items()
-    }
-    wrapped = wrap_file(folder.place / name, "completed", **options).fit_table(people().train)
+    file = {"model": {"file": name, "partial": "completed", **options}}
+    wrapped = wrap_file(parse_advisor(file, folder.place).model).fit_table(people().train)
     np.testing.assert_allclose(
         wrapped.predict_proba(people().test.X), folder.answers[name], atol=1e-6
     )
@@ -82,19 +83,10 @@ def test_a_model_from_a_file_answers_as_its_owner_asks_it(name, options, folder,
 
 def test_a_model_with_categories_is_fitted_saved_and_asked_from_the_shell(folder, run, tmp_path):
     place, out = folder.place, tmp_path / "advisor"
-    fit = (
-        "fit",
-        place / "people.csv",
-        "--schema",
-        place / "card.toml",
-        "--out",
-        out,
-        "--jobs",
-        1,
-        "--json",
-    )
-    options = ("--classes", "no,yes", "--like", place / "like.parquet")
-    done = run(*fit, "--model", place / "boosted.ubj", *options)
+    fit = ("fit", place / "people.csv", "--schema", place / "card.toml", "--out", out, "--json")
+    file = config(tmp_path, model={"file": str(place / "boosted.ubj"), "like": "like.parquet"})
+    shutil.copy(place / "like.parquet", tmp_path)
+    done = run(*fit, "--config", file, "--classes", "no, yes")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["warnings"] == []
     table = people()
@@ -111,29 +103,18 @@ def test_a_model_with_categories_is_fitted_saved_and_asked_from_the_shell(folder
 
 def test_errors_advise_options_of_the_shell(folder, run, tmp_path, untried):
     place = folder.place
-    fit = (
-        "fit",
-        place / "people.csv",
-        "--schema",
-        place / "card.toml",
-        "--out",
-        tmp_path / "advisor",
-        "--jobs",
-        1,
-    )
+    out = tmp_path / "advisor"
+    fit = ("fit", place / "people.csv", "--schema", place / "card.toml", "--out", out)
+    like = config(tmp_path, model={"file": "m.ubj", "like": str(place / "like.parquet")})
+    advice = '; show the frame it was fitted on: [model] like = "rows.parquet" in --config'
     for arguments, end in [
-        (
-            ("boosted.ubj", "--like", place / "like.parquet"),
-            "the order of its probabilities: --classes no,yes\n",
-        ),
-        (
-            ("boosted.ubj", "--classes", "no,yes"),
-            "; show the frame it was fitted on: --like FILE.parquet\n",
-        ),
-        (("light.txt",), "; show the frame it was fitted on: --like FILE.parquet\n"),
+        (("boosted.ubj", "--config", like), "the order of its probabilities: --classes no,yes\n"),
+        (("boosted.ubj", "--classes", "no,yes"), f"{advice} advisor.toml\n"),
+        (("light.txt",), f"{advice} advisor.toml\n"),
         (
             ("nameless.ubj", "--classes", "no,yes"),
-            "say it: --columns a,b,c, or --columns encoded if it was fitted on a table's X\n",
+            'say it: [model] columns = ["a", "b"] in --config advisor.toml, or columns = "encoded" '
+            "there if it was fitted on a table's X\n",
         ),
     ]:
         done = run(*fit, "--model", place / arguments[0], *arguments[1:])
@@ -141,34 +122,18 @@ def test_errors_advise_options_of_the_shell(folder, run, tmp_path, untried):
         assert done.stderr.endswith(end)
         assert "wrap(" not in done.stderr
         assert len(done.stderr.strip().splitlines()) == 1
-    for option in ("--classes", "--columns", "--like"):
-        alone = run(*fit, option, "x")
-        assert alone.returncode == 2
-        assert option in alone.stderr
-        assert "--model" in alone.stderr
+    alone = run(*fit, "--classes", "x")
+    assert alone.returncode == 2
+    assert "--classes" in alone.stderr
+    assert "--model" in alone.stderr
 
 
 def test_a_warning_of_the_model_is_one_line_without_a_path(folder, run, tmp_path, untried):
     place = folder.place
-    fit = (
-        "fit",
-        place / "people.csv",
-        "--schema",
-        place / "card.toml",
-        "--out",
-        tmp_path / "advisor",
-        "--jobs",
-        1,
-    )
-    wrong = (
-        "--model",
-        place / "nameless.ubj",
-        "--columns",
-        "debt,income",
-        "--classes",
-        "yes,no",
-        "--force",
-    )
+    out = tmp_path / "advisor"
+    fit = ("fit", place / "people.csv", "--schema", place / "card.toml", "--out", out)
+    model = {"file": str(place / "nameless.ubj"), "columns": ["debt", "income"]}
+    wrong = ("--config", config(tmp_path, model=model), "--classes", "yes,no", "--force")
     done = run(*fit, *wrong)
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stdout.splitlines() if "against their outcomes" in line]

@@ -121,7 +121,7 @@ def offered(*words):
 def test_a_shell_completes_commands_and_names():
     assert offered("edfa", "ce") == ["certify"]
     assert offered("edfa", "fit", "g") == ["german", "gmsc"]
-    assert offered("edfa", "fit", "german", "--policy", "s") == ["survival"]
+    assert offered("edfa", "blanket", "german", "--method", "h") == ["hiton-mb"]
     assert offered("edfa", "study", "run", "") == [*SHIPPED]
     assert offered("edfa", "fit", "people") == [], "then the shell offers files"
 
