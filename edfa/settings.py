@@ -5,7 +5,7 @@ from dataclasses import field, make_dataclass
 from importlib import import_module
 from numbers import Integral
 from types import NoneType, UnionType
-from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Generic, Literal, TypeVar, Union, cast, get_args, get_origin
 
 from edfa.errors import SettingError, UnknownNameError
 
@@ -89,7 +89,7 @@ def check_items(name: str, values: Any, what: str, *, text: bool = False) -> lis
 
 def keywords(owner: Callable[..., Any]) -> dict[str, Any]:
     """Return the annotations of a function's arguments, or of a class's constructor, by name."""
-    takes: Any = owner.__init__ if isinstance(owner, type) else owner
+    takes: Any = cast("Any", owner).__init__ if isinstance(owner, type) else owner
     return {name: kind for name, kind in takes.__annotations__.items() if name != "return"}
 
 

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import advisors
+import effort
 import pytest
 
 import edfa
@@ -18,6 +19,10 @@ collect_ignore_glob = ["conftest.py", "*/conftest.py"]  # they hold fixtures, no
 
 def pytest_addoption(parser) -> None:
     parser.addoption("--all", action="store_true", help="run the tests marked long too")
+
+
+def pytest_configure(config) -> None:
+    effort.ALL = config.getoption("--all")
 
 
 def pytest_collection_modifyitems(config, items) -> None:

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from effort import some
 from exact import ExactModel, ExactSampler, network_people
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -197,6 +198,7 @@ class Quadrature:
 EXACT_GREEDY = {0.3: (0.270, 0.478, 0.614, 0.692, 0.753), 0.1: (0.323, 0.632, 0.833, 0.925, 0.960)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("sigma", "curve"), EXACT_GREEDY.items())
 def test_greedy_on_cube_comes_up_to_the_exact_curve(sigma, curve):
     """Accuracy after 1 to 5 features, against the exact greedy curve (its own error is about
@@ -214,7 +216,7 @@ def test_greedy_on_cube_comes_up_to_the_exact_curve(sigma, curve):
         assert accuracy == pytest.approx(expected, abs=0.02)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(
     st.integers(0, 1000),
     st.integers(1, 60),

@@ -187,6 +187,7 @@ def test_advantages_are_those_of_the_definition():
     torch.testing.assert_close(episodes.target, torch.tensor(expected))
 
 
+@pytest.mark.long
 def test_learning_beats_a_random_order_on_cube():
     table = Cube(0.1).table(4000, seed=2, shares=(0.8, 0.05, 0.15))
     model = MaskedMLP(epochs=30).fit(table.train.X, table.train.y)

@@ -131,7 +131,7 @@ def test_what_opens_recourse_comes_first():
     assert policy.steps_[0].after > policy.steps_[0].before + 0.5
 
 
-@pytest.mark.parametrize("personal", [False, True])
+@pytest.mark.parametrize("personal", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_it_keeps_the_contract(personal, table, searcher, fitted):
     # One model for all subsets: a personal order visits many.
     model = edfa.SubsetXGB("nan", n_estimators=20).fit(table.train.X, table.train.y)

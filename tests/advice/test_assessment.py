@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from advisors import german, part_way
+from effort import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -109,7 +110,7 @@ def test_a_strict_batch_is_one_strict_person_after_the_other():
         encode_partial(pd.DataFrame({"height": [1]}), table.encoder, table.schema)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=some(100))
 @given(st.data())
 def test_one_cell_is_decoded_as_in_a_column(data):
     name = data.draw(st.sampled_from(["german", "adult", "taiwan"]))

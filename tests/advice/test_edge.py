@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from advisors import german
+from effort import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -98,7 +99,7 @@ def test_what_was_seen_is_not_flagged(name, told):
     assert ENCODER[name].encode_fact(told) == ENCODER[name].encode_one(told)
 
 
-@settings(max_examples=200)
+@settings(max_examples=some(200))
 @given(
     st.lists(
         st.tuples(*[st.none() | st.floats(-40, 140) | st.integers(-40, 140)] * 3),

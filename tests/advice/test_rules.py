@@ -293,7 +293,11 @@ LIMITS = [
 ]
 
 
-@pytest.mark.parametrize("own", LIMITS, ids=lambda c: "; ".join(c.describe()) or "nothing")
+@pytest.mark.parametrize(
+    "own",
+    [*LIMITS[:2], *(pytest.param(own, marks=pytest.mark.long) for own in LIMITS[2:-1]), LIMITS[-1]],
+    ids=lambda c: "; ".join(c.describe()) or "nothing",
+)
 def test_a_persons_own_limits_hold_for_the_whole_interview(own):
     advisor, table = ruled("survival"), german()
     seen = set()

@@ -294,6 +294,7 @@ def start(*arguments, shell_end="", **environment):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "environment",
     [

@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pandas as pd
 import pytest
+from effort import some
 from hostile.files import BROKEN, DAMAGE, FORMULAS, cells, rule_files, words
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -195,6 +196,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.long
 @given(steps, which_run, st.booleans(), st.sampled_from([".csv", ".jsonl", ".parquet"]), st.data())
 @settings(max_examples=25, deadline=None)
 def test_whatever_came_before_the_result_is_that_of_a_clean_run(steps, last, again, suffix, data):
@@ -405,6 +407,7 @@ def _small_files():
     resource.setrlimit(resource.RLIMIT_FSIZE, (70_000, 70_000))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
 def test_a_disk_that_fills_up_leaves_the_old_result_and_the_parts(suffix, tmp_path):
     advisor(0).save(tmp_path / "advisor")
@@ -527,7 +530,7 @@ def test_a_report_replaces_nothing_but_a_report(tmp_path):
 
 
 @given(st.lists(cells, min_size=1, max_size=3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 def test_hostile_cells_of_rules_are_their_rows_errors(texts):
     frame = people().head(len(texts))
     advice = advise(advisor(0).fitted, frame, overlays=pd.Series(texts, dtype=object))
@@ -573,7 +576,7 @@ def test_cells_of_rules_that_are_no_text_are_their_rows_errors(cell, tmp_path):
 
 
 @given(rule_files())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 def test_hostile_files_of_rules_are_one_typed_error_or_their_rows(text):
     with _folder() as folder:
         people().head(5).to_csv(folder / "rows.csv", index=False)

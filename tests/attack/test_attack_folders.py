@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from effort import some
 from hostile.folders import MANIFEST, ask_people, damages, rehash, tiny
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -37,7 +38,7 @@ from edfa_studies.products import ProductFolder
 TABLE = credit_story().table(300)
 X, Y = TABLE.train.X, TABLE.train.y
 HOSTILE = settings(
-    max_examples=40,
+    max_examples=some(40),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
@@ -303,6 +304,7 @@ for _ in range(int(sys.argv[3])):
 """
 
 
+@pytest.mark.long
 def test_two_who_save_to_one_folder_never_mix(saved, tmp_path):
     other = Advisor(predictor=SubsetXGB("nan", n_estimators=2), searcher="nearest").fit(
         TABLE, n_jobs=1
@@ -333,6 +335,7 @@ def test_two_who_save_to_one_folder_never_mix(saved, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "place"]
 
 
+@pytest.mark.long
 def test_kill_at_any_moment_leaves_an_advisor_and_no_rubbish_after_the_next(saved, copy, tmp_path):
     for wait in (0.0, 0.02, 0.05):
         arguments = [sys.executable, "-c", SAVERS, str(saved), str(copy), "1000"]

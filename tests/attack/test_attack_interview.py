@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from effort import some
 from hostile.receipts import NUMBERS, VALUES, WORDS, attempt, damaged, nested, small, someone
 from hostile.rules import overlays
 from hypothesis import given, settings
@@ -158,7 +159,7 @@ HostilePerson.TestCase.settings = settings(max_examples=25, stateful_step_count=
 test_a_hostile_person = HostilePerson.TestCase
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=some(150), deadline=None)
 @given(damaged(someone().to_json()))
 def test_a_kept_interview_that_was_edited_is_refused_or_makes_sense(text):
     held, refused = attempt(
@@ -170,7 +171,7 @@ def test_a_kept_interview_that_was_edited_is_refused_or_makes_sense(text):
     assert held.receipt().advisor == small().fingerprint
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=some(80), deadline=None)
 @given(overlays())
 def test_hostile_rules_of_a_kept_interview_are_refused_or_hold(rules):
     text = json.dumps(json.loads(someone().to_json()) | {"overlay": rules})

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from effort import some
 from hostile.receipts import attempt, damaged, loans, people, small
 from hypothesis import given, settings
 
@@ -108,7 +109,7 @@ def test_a_damaged_monitor_is_no_new_one(text, folder, audits, run):
     assert (folder / "monitor.json").read_text() == text
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=some(150), deadline=None)
 @given(damaged(Monitor.of(small().certificate).audit([0, 1, 0]).to_json()))
 def test_a_monitor_is_read_as_it_was_written_or_not_at_all(text):
     state, refused = attempt(lambda: Monitor.from_json(text), UnreadableError)

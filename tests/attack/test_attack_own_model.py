@@ -16,6 +16,7 @@ import zipfile
 import numpy as np
 import pytest
 import xgboost as xgb
+from effort import some
 from hostile.own_models import asked, change_part, flip_bit, outcome, own_model, people
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -39,7 +40,7 @@ from edfa.predictors.own_model.onnx import OnnxModel
 from edfa.predictors.own_model.skops_file import unpack
 
 sio = pytest.importorskip("skops.io")
-bounded = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+bounded = settings(max_examples=some(50), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def with_function(function, **settings):

@@ -6,6 +6,7 @@ import json
 from dataclasses import fields, replace
 
 import pytest
+from effort import some
 from hostile.receipts import KEY, attempt, damaged, loans, nested, people, small, someone
 from hostile.rules import overlays
 from hypothesis import given, settings
@@ -148,7 +149,7 @@ def test_what_is_no_receipt_is_unreadable(text):
             Receipt.from_json(no_text)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=some(150), deadline=None)
 @given(damaged(TEXT))
 def test_a_damaged_receipt_is_unreadable_or_is_judged(text):
     receipt, refused = attempt(lambda: Receipt.from_json(text), UnreadableError)
@@ -162,7 +163,7 @@ def test_a_damaged_receipt_is_unreadable_or_is_judged(text):
     assert not verified.holds or content(receipt) == content(Receipt.from_json(TEXT))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(overlays())
 def test_hostile_rules_in_a_receipt_are_judged(rules):
     verified = small().verify(replace(Receipt.from_json(TEXT), overlay=rules), KEY)

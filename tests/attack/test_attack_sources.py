@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from effort import some
 from hostile.wide_frames import frames
 from hypothesis import HealthCheck, given, settings
 
@@ -72,7 +73,9 @@ def assert_same(mine, theirs):
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=some(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(frames())
 def test_hostile_frames_mean_the_same_or_are_refused_everywhere(tmp_path, drawn):

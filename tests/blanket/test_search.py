@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import reference
+from effort import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,7 +47,7 @@ SOUND = [("hiton-mb", "and"), ("bamb", "none"), ("eamb", "none"), ("iamb", "none
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 def test_exact_units_whatever_the_graph(seed):
     """No bound on the conditioning sets: exact on every node of any graph, here up to 3 parents
     among 8 nodes.
@@ -62,7 +63,7 @@ def test_exact_units_whatever_the_graph(seed):
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 def test_exact_units_within_the_default_bound(seed):
     """With sets of at most 3: exact wherever sets of at most 3 can separate what is not
     adjacent.
@@ -78,7 +79,7 @@ def test_exact_units_within_the_default_bound(seed):
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=some(150), deadline=None)
 def test_hiton_without_symmetry_is_exact_where_its_theory_reaches(seed):
     """Without the symmetry check a descendant may stay in PC that no subset of PC separates (Peña
     et al. 2007).

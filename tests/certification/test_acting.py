@@ -4,6 +4,7 @@ tests begin.
 
 import numpy as np
 import pytest
+from effort import some
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -50,7 +51,7 @@ def walk(records, anchor, ceiling, include_last_step):
     return passed
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=some(80), deadline=None)
 @given(
     random_records(most=14),
     st.sampled_from([-1.0, 0.0, 0.1, 0.3]),
@@ -88,7 +89,7 @@ def test_both_walks_against_loops(records, anchor, ceiling, include_last_step):
     assert not include_last_step or certificate.act_risk == pytest.approx(loss.mean())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(random_records(most=10), st.floats(-0.5, 1.5))
 def test_who_acts(records, tau):
     records = records.one_seed()

@@ -16,6 +16,7 @@ def first_alarm(risk, draws, audits, seed):
     return np.array([np.inf if at is None else at for at in alarms])
 
 
+@pytest.mark.long
 def test_false_alarms_are_rarer_than_delta_however_long_one_watches():
     alarms = first_alarm(0.2, 10_000, 1500, seed=0)
     assert 0.005 < np.isfinite(alarms).mean() <= MOST / 10_000

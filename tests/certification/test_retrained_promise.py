@@ -76,6 +76,7 @@ def check(counted, times):
     assert (half - small)[:, 3:].mean() > 0.01, "judges of more people are kinder"
 
 
+@pytest.mark.long
 def test_the_promise_holds_for_models_that_were_learnt_again():
     check(count(worlds=4, times=50, next_models=8), times=50)
 

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from effort import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import random_records
@@ -58,7 +59,7 @@ def by_hand_of_run(run, tau, target, undefined):
     return eligible * stop.loss, eligible, stop.spent if low else run[-1].spent, float(bool(low))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(
     random_records(fractions=True),
     st.sampled_from(["all", "early", "refused"]),
@@ -85,7 +86,7 @@ def test_the_curve_is_what_the_loops_say(data, target, undefined):
         assert np.isclose(curve.eligible[curve.index(tau)], expected[:, 1].sum())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(random_records(), st.sampled_from(["zero", "one", "drop"]))
 def test_counts_are_exact(data, undefined):
     curve = trace(Runs.from_records(data), "all", undefined)

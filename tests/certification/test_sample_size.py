@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from effort import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -56,7 +57,7 @@ def test_required_people(alpha, r0):
     assert cp.closed_form == hb.closed_form
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(st.integers(5, 60), st.integers(0, 50), st.sampled_from([0.01, 0.05, 0.2]))
 def test_required_people_by_scanning_the_bound(a, r, delta):
     alpha, r0 = a / 100, r / 100

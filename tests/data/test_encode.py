@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from effort import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,7 +54,7 @@ decimals = st.integers(-(10**6), 10**6).flatmap(
 @given(
     st.lists(decimals, min_size=2, max_size=30), st.lists(st.floats(-5, 5, width=32), max_size=20)
 )
-@settings(max_examples=100)
+@settings(max_examples=some(100))
 def test_decoding_is_the_inverse_bit_for_bit(values, codes):
     encoder = encoder_of(values, Feature("x", "continuous"))
     column = encoder["x"]

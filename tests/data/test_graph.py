@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from effort import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,7 +62,7 @@ def blocked(graph, path, given):
 
 
 @given(st.integers(0, 10**6), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=some(150), deadline=None)
 def test_separation_is_what_every_path_says(seed, data):
     graph = Graph.random(7, np.random.default_rng(seed))
     a, b, *rest = data.draw(st.permutations(graph.nodes))
@@ -72,7 +73,7 @@ def test_separation_is_what_every_path_says(seed, data):
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 def test_the_blanket_shields_and_is_minimal(seed):
     graph = Graph.random(8, np.random.default_rng(seed))
     for node in graph.nodes:

@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import polars
 import pytest
+from effort import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -286,7 +287,7 @@ NAMES = st.sampled_from(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(
     st.dictionaries(NAMES, st.lists(CELLS, min_size=1, max_size=6), min_size=1, max_size=5),
     st.integers(12, 60),

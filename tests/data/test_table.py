@@ -3,6 +3,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from effort import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,7 +25,7 @@ def frame_of(good, bad):
 
 
 @given(good=st.integers(3, 60), bad=st.integers(3, 60), seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=60)
+@settings(max_examples=some(60))
 def test_the_split_is_stratified_complete_and_disjoint(good, bad, seed):
     table = Table.from_frame(frame_of(good, bad), SCHEMA, seed=seed)
     parts = [table.train, table.calibration, table.test]

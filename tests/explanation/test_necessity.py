@@ -2,6 +2,7 @@ import sys
 
 import numpy as np
 import pytest
+from effort import some
 from exact import as_blanket, exact_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -77,7 +78,7 @@ def test_a_grid_stands_for_many_values():
         )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_alpha_is_enumeration_on_exact_posteriors(seed):
     network = random_network(6, seed=seed)
@@ -96,7 +97,7 @@ def test_alpha_is_enumeration_on_exact_posteriors(seed):
     assert np.isnan(alpha[np.isnan(rows)]).all()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=some(300), deadline=None)
 @given(seed=st.integers(0, 100_000))
 def test_theorem_1(seed):
     """Of the exact posterior, with everything known: the blanket suffices, and nothing outside it

@@ -113,6 +113,7 @@ def test_a_clinic_with_costs_of_tests(tmp_path, shared_data):
     assert "No certificate" in shown
 
 
+@pytest.mark.long
 def test_without_the_data_set_the_clinic_is_told_where_to_put_it(tmp_path):
     done = run("clinic_diabetes130", tmp_path)
     assert done.returncode == 1

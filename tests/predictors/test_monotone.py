@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from effort import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -53,7 +54,7 @@ def steps(model, rows, column, values):
     return np.diff(chances.reshape(people.shape[:2]), axis=1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(
     st.sampled_from(sorted(MODELS)),
     st.sampled_from(SIGNED.tolist()),

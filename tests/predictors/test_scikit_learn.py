@@ -15,7 +15,7 @@ MODELS = [
     SubsetXGB(n_estimators=10),
     SubsetXGB("nan", n_estimators=10),
     MaskedMLP(epochs=60, learning_rate=0.01),
-    FTTransformer(epochs=15, learning_rate=0.01),
+    pytest.param(FTTransformer(epochs=15, learning_rate=0.01), marks=pytest.mark.long),
     BayesNet(),
 ]
 

@@ -3,9 +3,12 @@
 import re
 from pathlib import Path
 
+import pytest
+
 TEXT = (Path(__file__).parents[2] / "docs" / "recourse.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_the_guide_runs_in_order(capsys):
     namespace: dict[str, object] = {}
     blocks = re.findall(r"```python\n(.*?)```", TEXT, flags=re.S)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from advisors import plain_german
+from effort import some
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -98,7 +99,9 @@ def broken_by(change, limits):
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=some(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
 def test_no_plan_breaks_any_rule(german, data):
@@ -240,7 +243,7 @@ def test_a_person_cannot_make_things_easier_than_the_rules_say():
             Overlay.parse(own)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=some(100), deadline=None)
 @given(st.data())
 def test_tightening_is_what_both_allow(data):
     table = plain_german()

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import numpy as np
 import pandas as pd
 import pytest
+from effort import some
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pages_at_work import START, TRIAL, form_of, read, send
@@ -614,7 +615,9 @@ def test_what_was_promised_before_is_not_taken_back(begun, monkeypatch, status, 
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=some(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     path=st.sampled_from(

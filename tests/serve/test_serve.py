@@ -106,6 +106,7 @@ def running(folder, place, count):
         yield [server.ready() for server in servers]
 
 
+@pytest.mark.long
 def test_two_processes_serve_one_interview_and_one_may_be_killed(folder, place):
     person = refused_person()
     with running(folder, place, 2) as (first, second):

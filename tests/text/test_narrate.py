@@ -12,6 +12,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from effort import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -1020,7 +1021,7 @@ def visible(text):
     return "".join(text.split())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=some(150), deadline=None)
 @given(schemas(), st.sampled_from(LANGUAGES), st.data())
 def test_odd_names_stay_whole_in_one_printable_line(schema, language, data):
     first, second = schema.names[:2]

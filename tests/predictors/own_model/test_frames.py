@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pandas as pd
 import pytest
+from effort import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -74,7 +75,7 @@ def expected(encoder, X, columns, dtypes):  # noqa: N803
 
 @pytest.mark.parametrize("dtypes", [None, PLAIN, CATEGORIES])
 @given(rows=people, data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 def test_the_values_are_those_of_decode_and_astype(dtypes, rows, data):
     frame = as_frame(rows)
     encoder = Encoder.fit(frame, SCHEMA)
@@ -245,7 +246,7 @@ def test_a_level_that_the_model_never_met_is_missing_to_it_as_pandas_has_it():
     assert made.dtypes["x"] == dtype
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(people, st.sampled_from([PLAIN, CATEGORIES]))
 def test_people_as_they_were_given_are_cast_as_encoded_ones(rows, dtypes):
     frame = as_frame(rows)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost as xgb
+from effort import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logit
@@ -299,7 +300,7 @@ def test_columns_without_thresholds():
     assert len(read_trees(DecisionTreeClassifier().fit(rows, rows[:, 0] > 19)).thresholds(1)) == 0
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=some(300), deadline=None)
 @given(
     st.floats(-1e30, 1e30) | st.sampled_from([3.4028234663852886e38, -3.4028234663852886e38]),
     st.booleans(),
@@ -480,7 +481,7 @@ def random_tree(random, splits, width, classes):
     return Tree(left, right, column, threshold, missing_right, cover, value, categories, output)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=some(150), deadline=None)
 @given(small_ensembles(), st.lists(st.booleans(), min_size=COLUMNS, max_size=COLUMNS))
 def test_any_trees_follow_the_definition(ensemble, mask):
     trees, random = ensemble
