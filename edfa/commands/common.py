@@ -9,7 +9,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,19 +21,23 @@ from rich.markup import escape
 from edfa.commands import completion
 
 if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
     from edfa.advice.advisor import Advisor
     from edfa.data.table import Table
 
 __all__ = [
     "EXIT_NO",
     "AsJson",
-    "BlanketMethod",
     "Card",
     "Folder",
+    "Force",
     "Output",
     "Quiet",
     "Scheduler",
     "TableName",
+    "check_absent",
+    "grid",
     "load_advisor",
     "open_table",
     "printable",
@@ -61,13 +65,7 @@ TableName = Annotated[
     ),
 ]
 Card = Annotated[Path | None, typer.Option(help="The card of your own table.")]
-BlanketMethod = Annotated[
-    str,
-    typer.Option(
-        help="hiton-mb, bamb, eamb or iamb.",
-        autocompletion=completion.complete(*completion.METHODS),
-    ),
-]
+Force = Annotated[bool, typer.Option(help="Replace what is already there.")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a saved advisor.")]
 
 
@@ -91,6 +89,11 @@ class Output:
             self.console.print(
                 escape(printable(line, keep="\n")), style=style, highlight=False, soft_wrap=True
             )
+
+    def show(self, *renderables: Any) -> None:
+        """Print tables, and plain text in between, for people."""
+        if self.people:
+            self.console.print(*renderables, sep="\n")
 
     def write_json(self, **result: Any) -> None:
         """Write the command's result as one JSON object, if --json was given."""
@@ -118,6 +121,29 @@ def _dumps(result: dict[str, Any]) -> str:
     except UnicodeEncodeError:
         return json.dumps(result, default=str)
     return text
+
+
+def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> "RichTable":
+    """Make a table for the terminal, one line per row; on a narrow screen the last column is cut.
+
+    ">" before a column's name right-aligns the column.
+    """
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    table = RichTable(
+        title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False
+    )
+    for column in columns:
+        table.add_column(
+            Text(column.removeprefix(">")),
+            justify="right" if column.startswith(">") else "left",
+            header_style="dim",
+            no_wrap=column != columns[-1],
+        )
+    for row in rows:
+        table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in row))
+    return table
 
 
 @contextmanager
@@ -160,6 +186,12 @@ def show_progress(output: Output) -> Iterator[Callable[[str, int, int], None]]:
             progress.update(tasks[stage], completed=done, total=total if total > 1 else None)
 
         yield update
+
+
+def check_absent(out: Path, force: bool) -> None:
+    """Refuse to write over a file or folder unless ``--force`` was given."""
+    if out.exists() and not force:
+        raise typer.BadParameter(f"{out} is there already; --force replaces it", param_hint="--out")
 
 
 def load_advisor(folder: Path) -> "Advisor":

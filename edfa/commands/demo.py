@@ -38,8 +38,7 @@ def demo(
         "",
         style="bold",
     )
-    if output.people:
-        output.console.print(describe(table), "", split(table), "", sep="\n")
+    output.show(describe(table), "", split(table), "")
     for title, lines in story(result):
         output.say(title, style="bold")
         output.say(*lines, "")

@@ -22,7 +22,7 @@ EXAMPLES: dict[str, dict[str, str]] = {
     "data": {
         "The data sets of the paper": "edfa data",
         "One of them": "edfa data german",
-        "A table of your own": "edfa data people.csv --card card.toml",
+        "A table of your own": "edfa data people.csv --schema card.toml",
         "Write rows to a file": "edfa data german --out people.csv",
     },
     "blanket": {

@@ -6,15 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
 from edfa.commands import own_model
 from edfa.commands.common import (
     AsJson,
     Card,
+    Force,
     Output,
     Quiet,
     TableName,
+    check_absent,
+    grid,
     open_table,
     show_progress,
 )
@@ -76,7 +78,7 @@ def fit(
             "--accept-guesses", help="Go on with a card that still says guessed = true somewhere."
         ),
     ] = False,
-    force: Annotated[bool, typer.Option(help="Replace an advisor that is already there.")] = False,
+    force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -92,8 +94,7 @@ def fit(
     from edfa.writing import check_writable
 
     output = Output(as_json, quiet)
-    if out.exists() and not force:
-        raise typer.BadParameter(f"{out} is there already; --force replaces it", param_hint="--out")
+    check_absent(out, force)
     check_writable(out, made=True)
     check_target_folder(out)
     file = AdvisorFile() if config is None else read_advisor(config)
@@ -122,8 +123,8 @@ def fit(
     grouped = advisor.groups is not None
     certificate = advisor.certificates if grouped else advisor.certificate
     output.say(str(advisor.fitted.blanket), "", certificate.sentence, advisor.evaluation_.sentence)
-    if advisor.evaluation_.groups and output.people:
-        output.console.print(_group_table(advisor.evaluation_, str(advisor.groups)))
+    if advisor.evaluation_.groups:
+        output.show(_group_table(advisor.evaluation_, str(advisor.groups)))
     if advisor.usage_ is not None:
         output.say(*advisor.usage_.sentences, f"While facts are missing: {advisor.fidelity_}.")
         output.say(f"Asked of the model: {advisor.fitted.model.asked_}.")
@@ -163,30 +164,17 @@ def _user_model(
 
 def _group_table(evaluation: "AdvisorEvaluation", name: str) -> "RichTable":
     """What becomes of each group of people, a row each."""
-    from rich.table import Table as RichTable
-
-    grid = RichTable(box=None, pad_edge=False)
-    for column in (
-        name,
-        "people",
-        "cost",
-        "with a plan",
-        "told to act",
-        "let down",
-        "wasted",
-        "changes",
-        "effort",
-    ):
-        grid.add_column(column, justify="left" if column == name else "right")
+    measures = ("people", "cost", "with a plan", "told to act", "let down", "wasted")
+    rows = []
     for label, group in evaluation.groups.items():
-        acting = str(group.n) if group.certified else "no certificate"
-        shares = ["" if share is None else f"{share:.1%}" for share in (group.risk, group.wasted)]
+        shares = (group.coverage, group.risk, group.wasted)
+        plan, risk, wasted = ("" if share is None else f"{share:.1%}" for share in shares)
         means = ["" if mean is None else f"{mean:.2f}" for mean in (group.changes, group.effort)]
-        coverage = "" if group.coverage is None else f"{group.coverage:.1%}"
-        grid.add_row(
-            escape(label), str(group.people), f"{group.cost:.2f}", coverage, acting, *shares, *means
+        acting = str(group.n) if group.certified else "no certificate"
+        rows.append(
+            [label, str(group.people), f"{group.cost:.2f}", plan, acting, risk, wasted, *means]
         )
-    return grid
+    return grid("", [name, *(f">{m}" for m in (*measures, "changes", "effort"))], rows)
 
 
 def _check_guesses(schema: "Schema", accepted: bool, output: Output) -> None:

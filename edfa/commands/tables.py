@@ -5,16 +5,25 @@ features matter.
 import csv
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 from edfa.commands import completion
-from edfa.commands.common import AsJson, BlanketMethod, Card, Output, Quiet, TableName
+from edfa.commands.common import (
+    AsJson,
+    Card,
+    Force,
+    Output,
+    Quiet,
+    TableName,
+    check_absent,
+    grid,
+    open_table,
+    show_progress,
+)
 from edfa.errors import SettingError
 
 if TYPE_CHECKING:
@@ -24,8 +33,6 @@ if TYPE_CHECKING:
     from edfa.data.table import Table
 
 __all__ = ["blanket", "data", "describe", "schema", "split"]
-
-console = Console()
 
 
 def schema(
@@ -37,7 +44,7 @@ def schema(
     out: Annotated[
         Path | None, typer.Option(help="File to write the card to; by default it is printed.")
     ] = None,
-    force: Annotated[bool, typer.Option(help="Replace a card that is already there.")] = False,
+    force: Force = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -46,19 +53,16 @@ def schema(
     from edfa.data.read import read_frame
     from edfa.writing import write_text
 
-    if out is not None and out.exists() and not force:
-        raise typer.BadParameter(
-            f"{out} is there already; --force writes over it", param_hint="--out"
-        )
+    output = Output(as_json, quiet)
+    if out is not None:
+        check_absent(out, force)
     text = infer_card(read_frame(table), target, favourable, title=table.stem)
     if out is not None:
         write_text(out, text)
-    if as_json:
-        Output(as_json, quiet).write_json(out=None if out is None else str(out), card=text)
-    elif out is None:
+        output.say(f"wrote {out}; look for the lines that say guessed")
+    elif not as_json:
         sys.stdout.write(text)
-    elif not quiet:
-        console.print(f"wrote {escape(str(out))}; look for the lines that say [bold]guessed[/bold]")
+    output.write_json(out=None if out is None else str(out), card=text)
 
 
 def data(
@@ -69,7 +73,7 @@ def data(
             autocompletion=completion.data_sets,
         ),
     ] = None,
-    card: Card = None,
+    schema: Card = None,
     out: Annotated[
         Path | None, typer.Option(help="Write the rows to a .csv or .parquet file.")
     ] = None,
@@ -79,33 +83,23 @@ def data(
     """List the data sets, or describe one of them or a table of your own."""
     output = Output(as_json, quiet)
     if name is None:
-        rows = _catalog()
-        output.write_json(
-            sets=[
-                dict(zip(("name", "features", "title", "where"), row, strict=True)) for row in rows
-            ]
-        )
-        if output.people:
-            console.print(
-                _grid("The data sets of the paper", ["name", ">features", "title", "where"], rows)
-            )
+        sets = _catalog()
+        output.write_json(sets=sets)
+        rows = [[str(value) for value in entry.values()] for entry in sets]
+        columns = ["name", ">features", "title", "where"]
+        output.show(grid("The data sets of the paper", columns, rows))
         return
-    table = _table(name, card)
+    table = open_table(name, schema)
     if out is not None:
         _write_rows(table, out)
         output.say(f"wrote {len(table):,} rows to {out}")
         output.write_json(out=str(out), rows=len(table))
         return
-    description = table.describe().reset_index()
-    output.write_json(
-        name=table.name, rows=len(table), features=json.loads(description.to_json(orient="records"))
-    )
-    if not output.people:
-        return
-    console.print(f"[bold]{escape(table.schema.title or table.name)}[/bold]: {len(table):,} people")
-    for line in (table.schema.source, *table.schema.notes):
-        console.print(escape(line), style="dim", highlight=False)
-    console.print("", describe(table), "", split(table), sep="\n")
+    features = json.loads(table.describe().reset_index().to_json(orient="records"))
+    output.write_json(name=table.name, rows=len(table), features=features)
+    output.say(f"{table.schema.title or table.name}: {len(table):,} people", style="bold")
+    output.say(*table.schema.source.splitlines(), *table.schema.notes, style="dim")
+    output.show("", describe(table), "", split(table))
 
 
 def blanket(
@@ -114,7 +108,13 @@ def blanket(
     target: Annotated[
         str | None, typer.Option(help="Another column than the card's outcome.")
     ] = None,
-    method: BlanketMethod = "hiton-mb",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="hiton-mb, bamb, eamb or iamb.",
+            autocompletion=completion.complete(*completion.METHODS),
+        ),
+    ] = "hiton-mb",
     compare: Annotated[
         bool, typer.Option("--compare", help="All four methods side by side.")
     ] = False,
@@ -129,46 +129,44 @@ def blanket(
     from edfa.blanket.discovery import METHODS, discover
     from edfa.blanket.robustness import compare as compare_methods
 
-    rows = _bare(table, schema, target)
+    output = Output(as_json, quiet)
+    rows = _rows_of(table, schema, target)
     start = time.perf_counter()
-    console.quiet = quiet or as_json
-    with console.status("searching") as status:
+    with show_progress(output) as progress:
         if compare:
-            progress = lambda i, n: status.update(f"{i} of {n} methods")  # noqa: E731
-            comparison = compare_methods(rows, target=target, progress=progress)
-            blankets = dict(comparison.blankets)
+            comparison = compare_methods(rows, target=target, progress=partial(progress, "methods"))
+            blankets = list(comparison.blankets.values())
         else:
             chosen: Any = method
-            progress = lambda i, n: status.update(f"{i} of {n} candidates")  # noqa: E731
-            blankets = {method: discover(rows, chosen, target=target, progress=progress)}
+            search = partial(progress, "candidates")
+            blankets = [discover(rows, chosen, target=target, progress=search)]
     seconds = time.perf_counter() - start
     if as_json:
-        sys.stdout.write("[" + ",\n".join(b.to_json() for b in blankets.values()) + "]\n")
-        return
-    if compare:
-        rows_shown = [[str(f), *roles] for f, *roles in comparison.frame().itertuples()]
-        console.print(_grid("pc: parent or child", ["feature", *METHODS], rows_shown))
-    for one in [] if compare else blankets.values():
-        console.print(escape(str(one)), "", _evidence(one), "", sep="\n", highlight=False)
-    first = next(iter(blankets.values()))
-    count = max(b.tests for b in blankets.values())
-    console.print(f"{first.n:,} rows, {count:,} tests, {seconds:.2f} s", style="dim")
+        sys.stdout.write("[" + ",\n".join(found.to_json() for found in blankets) + "]\n")
+    elif compare:
+        roles = [[str(feature), *roles] for feature, *roles in comparison.frame().itertuples()]
+        output.show(grid("pc: parent or child", ["feature", *METHODS], roles))
+    else:
+        output.say(str(blankets[0]), "")
+        output.show(_evidence(blankets[0]), "")
+    tests = max(found.tests for found in blankets)
+    output.say(f"{blankets[0].n:,} rows, {tests:,} tests, {seconds:.2f} s", style="dim")
 
 
-def _bare(name: str, card: Path | None, target: str | None) -> Any:
+def _rows_of(name: str, card: Path | None, target: str | None) -> Any:
     """The training part of a known set, or the rows of a file, with a card or without."""
-    from edfa.data.catalog import NAMES, load
+    from edfa.data.catalog import NAMES
     from edfa.data.read import read_frame
 
     if name in NAMES:
-        return load(name).train
-    if card is not None:
-        return _table(name, card)
-    if target is None and Path(name).suffix:
+        return open_table(name, None).train
+    if card is not None or not Path(name).suffix:
+        return open_table(name, card)
+    if target is None:
         raise SettingError(
             "without a card the outcome must be named: --target NAME, or --schema CARD"
         )
-    return read_frame(name) if Path(name).suffix else load(name)
+    return read_frame(name)
 
 
 def _evidence(blanket: "Blanket") -> "RichTable":
@@ -177,18 +175,7 @@ def _evidence(blanket: "Blanket") -> "RichTable":
         for name, e in blanket.evidence.items()
     ]
     title = "The weakest test each member passed"
-    return _grid(title, ["member", ">p", ">effect (nats)", "test", "given"], rows)
-
-
-def _table(name: str, card: Path | None) -> "Table":
-    """A data set of the paper by its name, or a file with its card."""
-    from edfa.data.catalog import load
-    from edfa.data.read import read_frame
-    from edfa.data.table import Table
-
-    if card is None:
-        return load(name)
-    return Table.from_frame(read_frame(name, card), card, name=Path(name).stem)
+    return grid(title, ["member", ">p", ">effect (nats)", "test", "given"], rows)
 
 
 def _write_rows(table: "Table", out: Path) -> None:
@@ -212,32 +199,6 @@ def _write_rows(table: "Table", out: Path) -> None:
             frame.to_csv(partial, index=False, quoting=quoting, lineterminator="\n")
 
 
-def _grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> "RichTable":
-    """A table for the terminal, one line per row; on a narrow screen the last column is cut.
-
-    ">" before a column's name right-aligns the column.
-    """
-    from rich.table import Table as RichTable
-
-    cells = [[*row] for row in rows]
-    grid = RichTable(
-        title=title, title_justify="left", title_style="bold", box=None, pad_edge=False
-    )
-    for column in columns:
-        grid.add_column(
-            escape(column.removeprefix(">")),
-            justify="right" if column.startswith(">") else "left",
-            header_style="dim",
-        )
-    widths = [max(len(row[i]) for row in [columns, *cells]) + 2 for i in range(len(columns) - 1)]
-    room = max(12, console.width - sum(widths))
-    for *row, last in cells:
-        grid.add_row(
-            *map(escape, row), escape(last if len(last) <= room else last[: room - 1] + "…")
-        )
-    return grid
-
-
 def describe(table: "Table") -> "RichTable":
     """One row per feature: what its card says, and which values the table has."""
     rows = []
@@ -257,7 +218,7 @@ def describe(table: "Table") -> "RichTable":
                 f"{row['values']}{unit}{missing}",
             ]
         )
-    return _grid(
+    return grid(
         "What can be known, and what it costs",
         ["feature", "kind", ">cost", "", "change", "values"],
         rows,
@@ -275,16 +236,19 @@ def split(table: "Table") -> "RichTable":
         ]
         for part in (table.train, table.calibration, table.test)
     ]
-    return _grid(
+    return grid(
         f"The split (seed {table.seed}, stratified)",
         ["part", ">people", *(f">{c}" for c in classes)],
         rows,
     )
 
 
-def _catalog() -> list[list[str]]:
-    """One row per data set of the paper: name, number of features, title, and where it is kept."""
+def _catalog() -> list[dict[str, Any]]:
+    """One entry per data set of the paper: name, number of features, title, and where it is."""
     from edfa.data.catalog import NAMES, load_schema, where
 
     cards = {name: load_schema(name) for name in NAMES}
-    return [[name, str(len(card)), card.title, where(name)] for name, card in cards.items()]
+    return [
+        {"name": name, "features": len(card), "title": card.title, "where": where(name)}
+        for name, card in cards.items()
+    ]

@@ -132,7 +132,7 @@ def tables():
     for name in [*bad("csv"), *bad("parquet"), "half.parquet", "t.xlsx"]:
         yield from (
             ("schema", name, "--target", "y", "--favourable", "good"),
-            ("data", name, "--card", "card.toml"),
+            ("data", name, "--schema", "card.toml"),
             ("blanket", name, "--target", "y"),
             ("fit", name, "--schema", "card.toml", "--out", "other", "--accept-guesses"),
             ("advise", "advisor", name, "--out", "out.csv", "--jobs", "1"),
@@ -152,7 +152,7 @@ def documents():
     for name in bad("toml"):
         yield from (
             *([(*FIT, "--config", name)] if "empty" not in name else []),
-            ("data", "t.csv", "--card", name),
+            ("data", "t.csv", "--schema", name),
             ("fit", "t.csv", "--schema", name, "--out", "other"),
             *(
                 [("interview", "advisor", "--json", "--answers", name)]
@@ -311,12 +311,12 @@ def test_every_terminal_can_be_written_to(environment, tmp_path):
         "schema", f"{tmp_path}/t.csv", "--target y --favourable gut", f"--out {card}", **environment
     )
     assert (drafted.returncode, drafted.stderr) == (0, b"")
-    shown = start("data", f"{tmp_path}/t.csv", f"--card {card}", **environment)
+    shown = start("data", f"{tmp_path}/t.csv", f"--schema {card}", **environment)
     assert (shown.returncode, shown.stderr) == (0, b"")
-    as_json = start("data", f"{tmp_path}/t.csv", f"--card {card} --json", **environment)
+    as_json = start("data", f"{tmp_path}/t.csv", f"--schema {card} --json", **environment)
     encoding = environment.get("PYTHONIOENCODING", "ascii")
     assert json.loads(as_json.stdout.decode(encoding))["features"][0]["name"] == "größe_€"
-    failed = start("data", f"{tmp_path}/t.csv", "--card größe.toml", **environment)
+    failed = start("data", f"{tmp_path}/t.csv", "--schema größe.toml", **environment)
     assert failed.returncode == 2
     assert failed.stderr.count(b"\n") == 1
 

@@ -86,7 +86,7 @@ WRITING = {
     "data csv": (
         "data",
         "{inputs}/table.csv",
-        "--card",
+        "--schema",
         "{inputs}/card.toml",
         "--out",
         "{work}/rows.csv",
@@ -94,7 +94,7 @@ WRITING = {
     "data parquet": (
         "data",
         "{inputs}/table.csv",
-        "--card",
+        "--schema",
         "{inputs}/card.toml",
         "--out",
         "{work}/rows.parquet",

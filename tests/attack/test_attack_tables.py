@@ -306,7 +306,7 @@ def test_a_strange_outcome_is_described_and_written(target, good, tmp_path):
     frame = TRAIN.rename(columns={"y": target}).replace({target: {"good": good}})
     frame.to_csv(tmp_path / "t.csv", index=False)
     (tmp_path / "card.toml").write_text(CARD.format(target=target, good=good.replace("\n", "\\n")))
-    arguments = ["data", str(tmp_path / "t.csv"), "--card", str(tmp_path / "card.toml")]
+    arguments = ["data", str(tmp_path / "t.csv"), "--schema", str(tmp_path / "card.toml")]
     result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == 0, result.output
     assert CliRunner().invoke(cli, [*arguments, "--out", str(tmp_path / "out.csv")]).exit_code == 0
@@ -346,7 +346,7 @@ def test_a_killed_writer_leaves_the_old_file_or_the_new_one(command, tmp_path):
     out.write_text("old")
     rows, card = str(tmp_path / "t.csv"), str(tmp_path / "card.toml")
     work = {
-        "data": ["data", rows, "--card", card, "--out", str(out)],
+        "data": ["data", rows, "--schema", card, "--out", str(out)],
         "schema": [
             "schema",
             rows,

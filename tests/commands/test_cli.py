@@ -36,7 +36,7 @@ def test_schema_drafts_a_card_to_edit_and_loses_nothing(rows, tmp_path, run):
     assert "--force" in again.stderr
     assert card.read_text() == "mine"
     assert run(*draft(rows, card, "--force")).returncode == 0
-    described = run("data", rows, "--card", card)
+    described = run("data", rows, "--schema", card)
     assert "credit_amount" in described.stdout
 
 
@@ -72,7 +72,7 @@ def test_data_lists_the_sets(run):
     [
         (["data", "germn"], "no data set named 'germn'; did you mean 'german'?"),
         (["schema", "nowhere.csv", "--target", "y"], "there is no file nowhere.csv"),
-        (["data", "nowhere.csv", "--card", "nowhere.toml"], "there is no file nowhere.toml"),
+        (["data", "nowhere.csv", "--schema", "nowhere.toml"], "there is no file nowhere.toml"),
     ],
 )
 def test_an_error_is_one_line_and_no_traceback(arguments, message, tmp_path, monkeypatch, run):
@@ -96,7 +96,7 @@ def test_brackets_in_a_table_are_not_markup(tmp_path, run):
         "--out",
         tmp_path / "c.toml",
     )
-    done = run("data", tmp_path / "t.csv", "--card", tmp_path / "c.toml")
+    done = run("data", tmp_path / "t.csv", "--schema", tmp_path / "c.toml")
     assert "[bold]x" in done.stdout
     assert "[red]0" in done.stdout
 
