@@ -37,10 +37,9 @@ study = typer.Typer(
 
 
 def _complete_studies(incomplete: str) -> list[str]:
-    """Names of shipped studies, for completion by the shell."""
-    from edfa_studies.config import SHIPPED
-
-    return complete(*SHIPPED)(incomplete)
+    """Names of shipped studies, for completion by the shell; nothing heavy is imported."""
+    shipped = Path(__file__).parent / "configs"
+    return complete(*sorted(path.stem for path in shipped.glob("*.toml")))(incomplete)
 
 
 Config = Annotated[

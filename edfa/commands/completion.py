@@ -5,7 +5,7 @@ press of a key.
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["METHODS", "complete", "data_sets", "policies", "predictors", "searchers"]
+__all__ = ["METHODS", "complete", "data_sets"]
 
 METHODS = ("hiton-mb", "bamb", "eamb", "iamb")
 
@@ -31,26 +31,3 @@ def data_sets(incomplete: str) -> list[str]:
     """
     cards = Path(__file__).parents[1] / "data" / "cards"
     return complete(*sorted(card.stem for card in cards.glob("*.toml")))(incomplete)
-
-
-def predictors(incomplete: str) -> list[str]:
-    """The predictors that have a name."""
-    from edfa.predictors import PREDICTORS
-
-    return complete(*PREDICTORS)(incomplete)
-
-
-def policies(incomplete: str) -> list[str]:
-    """The policies that have a name, but for ``fixed``, which needs an order that a name cannot
-    give.
-    """
-    from edfa.acquisition import POLICIES
-
-    return complete(*(name for name in POLICIES if name != "fixed"))(incomplete)
-
-
-def searchers(incomplete: str) -> list[str]:
-    """The searchers that have a name."""
-    from edfa.recourse import SEARCHERS
-
-    return complete(*SEARCHERS)(incomplete)

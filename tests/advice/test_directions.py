@@ -104,7 +104,7 @@ def test_models_that_cannot_obey_refuse_before_any_work():
     stages = []
     with pytest.raises(
         SettingError,
-        match=r"^duration: .* a BayesNet cannot obey it; use predictor='xgb', .*--ignore",
+        match=r"^duration: .* a BayesNet cannot obey it; use predictor='xgb', .*obey_directions=False",
     ):
         edfa.Advisor(predictor="bn").fit(GERMAN, progress=lambda *stage: stages.append(stage))
     assert not stages

@@ -109,7 +109,7 @@ def test_the_certifier_decides_as_the_draws_are_decided(bound, name):
     ("settings", "bound"),
     [
         pytest.param({}, "cp", id="default"),
-        pytest.param({"target": "refused"}, "cp", id="refused"),
+        pytest.param({"target": "refused"}, "cp", id="refused", marks=pytest.mark.long),
         pytest.param(
             {"bound": "paper"}, "hb", id="paper", marks=pytest.mark.long
         ),  # test_every_mode has it too
@@ -132,6 +132,7 @@ def test_from_records_to_certificates_ten_thousand_times(settings, bound):
     assert low <= world.violated(passed).sum() <= high <= MOST
 
 
+@pytest.mark.long
 def test_bets_of_some_size_ten_thousand_times():
     world, certifier = (
         World((0.0, 0.203, 0.1, 0.203), tied=False),

@@ -210,7 +210,7 @@ def test_the_advisor_file_of_the_guide_is_one(tmp_path):
         ),
         ("[predictors.xgb]\nn_estimator = 3", "predictors.xgb.n_estimator: no such key; did you"),
         ("[predictors.xgb]\nmonotone = [1]", "predictors.xgb.monotone: no such key"),
-        ("[searchers.mine]\nof = 'nearest'\nk = 'x'", "searchers.mine.k: "),
+        ("[searchers.mine]\nof = 'nearest'\nfarther = 'x'", "searchers.mine.farther: "),
         (
             "[policies.mine]\nof = 'edfa'",
             "advisor.toml.policies: no such key; did you mean 'policy'",
@@ -231,10 +231,13 @@ def test_an_advisor_file_that_is_wrong_names_the_key(text, message, tmp_path, ru
 
 
 def test_parts_of_an_advisor_file_are_made_with_their_settings(tmp_path):
-    sections = {"predictors.small": {"of": "xgb", "n_estimators": 7}, "searchers.nearest": {"k": 9}}
+    sections = {
+        "predictors.small": {"of": "xgb", "n_estimators": 7},
+        "searchers.nearest": {"farther": 9},
+    }
     file = config(tmp_path, predictor="small", searcher="nearest", cap=500, **sections)
     settings = read_advisor(file).settings
     assert settings["predictor"].get_params() == SubsetXGB(n_estimators=7).get_params()
-    assert settings["searcher"].get_params() == Nearest(k=9).get_params()
+    assert settings["searcher"].get_params() == Nearest(farther=9).get_params()
     model = read_advisor(config(tmp_path, model={"file": "m.onnx", "columns": "encoded"})).model
     assert (model.file, model.columns) == (str(tmp_path / "m.onnx"), "encoded")

@@ -22,6 +22,7 @@ def test_the_contract(make):
     check_predictor(make, X, Y)
 
 
+@pytest.mark.long
 @each_model
 def test_the_contract_with_calibration(make):
     check_predictor(lambda: make(calibrate=True), X, Y)

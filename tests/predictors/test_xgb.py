@@ -141,6 +141,7 @@ def _answer_in_a_process(folder):
     return small().cache_in(folder).fit(X, Y).predict_proba(rows)
 
 
+@pytest.mark.long
 def test_processes_share_one_folder(tmp_path):
     """Started at once they fit the same models and write the same files: nobody reads half of
     one.
