@@ -87,23 +87,22 @@ def app(arguments: Sequence[str] | None = None) -> None:
     _prepare_streams()
     try:
         _run([word for word in words if word != "--debug"])
-    except EdfaError as error:
-        if debug:
-            raise
-        _fail(str(error), 2)
-    except OSError as error:  # of files, disks and networks, which are never a fault in edfa
-        if debug:
-            raise
-        place = "" if error.filename is None else f"{error.filename}: "
-        _fail(f"{place}{error.strerror or error}", 2)
-    except MemoryError:
-        if debug:
-            raise
-        _fail("this machine has too little memory for it; take fewer rows (--cap) or features", 2)
     except Exception as error:
         if debug:
             raise
-        _fail(f"{type(error).__name__}: {error} (a fault in edfa; --debug shows where)", 1)
+        _fail(*_explain(error))
+
+
+def _explain(error: Exception) -> tuple[str, int]:
+    """Return an error in words, and the exit code of its kind."""
+    if isinstance(error, EdfaError):
+        return str(error), 2
+    if isinstance(error, OSError):  # of files, disks and networks, which are never a fault in edfa
+        place = "" if error.filename is None else f"{error.filename}: "
+        return f"{place}{error.strerror or error}", 2
+    if isinstance(error, MemoryError):
+        return "this machine has too little memory for it; take fewer rows (--cap) or features", 2
+    return f"{type(error).__name__}: {error} (a fault in edfa; --debug shows where)", 1
 
 
 def _run(words: list[str]) -> None:

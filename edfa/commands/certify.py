@@ -216,18 +216,15 @@ def _losses(advisor: "Advisor", path: Path) -> Any:
     frame = read_frame(path, advisor.schema)
     if "loss" in frame.columns:
         return frame["loss"].to_numpy()
-    records = roll_out(advisor.fitted, encode_complete(frame, advisor.fitted).X).records
+    people = roll_out(advisor.fitted, encode_complete(frame, advisor.fitted).X)
     certificate = advisor.certificate
-    stops = certificate.stop(records)
+    stops = certificate.stop(people.records)
     # A promise to those who act is not about people whom nothing tells to act.
     meant = stops.triggered if certificate.target in ("early", "act") else stops.step >= 0
-    stopped = {*zip(stops.person[meant].tolist(), stops.step[meant].tolist(), strict=True)}
-    is_stop = [
-        pair in stopped for pair in zip(records.person.tolist(), records.step.tolist(), strict=True)
-    ]
-    if not any(is_stop):
+    if not meant.any():
         raise DataError(
             "the certificate speaks of none of these people: they have no plan, or are "
             "not told to act"
         )
-    return np.asarray(records.loss)[is_stop]
+    stopped = (people.trajectory.at(0) + stops.step)[meant]
+    return np.asarray(people.records.loss)[stopped]
