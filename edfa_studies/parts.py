@@ -84,8 +84,8 @@ GIVEN = {
         "delta",
         "bound",
         "groups",
-        "confidence_level",
         "group",
+        "judge",
         "advisor",
         "favourable",
     ),
@@ -223,9 +223,10 @@ def _owners(kind: str, of: str) -> tuple[Callable[..., Any], ...]:
         return (Search,)
     if kind == "promise":
         from edfa.certification.rcps import RecourseCertifier
+        from edfa.certification.reference import Against
         from edfa.certification.replay import replay
 
-        return (RecourseCertifier, replay)
+        return (RecourseCertifier, Against, replay)
     return (REGISTRIES[kind][of],)
 
 

@@ -36,6 +36,7 @@ from edfa.certification.anchor import choose_anchor
 from edfa.certification.certificate import Certificate, GroupCertificates, by_group
 from edfa.certification.rcps import RecourseCertifier
 from edfa.certification.records import REFERENCES, Records, Reference
+from edfa.certification.reference import Against
 from edfa.certification.replay import replay
 from edfa.certification.risk_curve import Target
 from edfa.data.rules import NO_OVERLAY, Overlay
@@ -216,19 +217,17 @@ def judge_plans(
     """
     promise, ending = fitted.promise, fitted.promise.ending
     signal: Any = ending.signal if len(plans) else np.ones(len(plans.people))
-    against: dict[str, Any] = {"reference": promise.reference}
-    if promise.reference != "trajectory_end":
-        against["whole"] = X
-    if promise.reference == "retrained":
-        drawn = draw_judges(fitted, X) if judge is None else judge
-        against |= {"judges": fitted.judges, "judge": drawn}
+    whole = None if promise.reference == "trajectory_end" else X
+    judges = fitted.judges if promise.reference == "retrained" else None
+    drawn = draw_judges(fitted, X) if judge is None and judges is not None else judge
+    against = Against(promise.reference, whole, judges, 0 if drawn is None else drawn)
     records = replay(
         plans,
         favourable=fitted.favourable,
         signal=signal,
         advisor=fitted.fingerprint,
         loss=ending.loss,
-        **against,
+        against=against,
     )
     person = records.person
     ends = np.append(person[1:] != person[:-1], True)

@@ -1,5 +1,9 @@
-"""When one may act early: certificates that hold for every model, policy and searcher, from
-calibration people.
+"""When one may act early: certificates that hold for every model, policy and searcher.
+
+Runs of calibration people become ``Records`` (``replay``: what became of each step's first plan,
+held ``Against`` a reference); ``RecourseCertifier`` tests thresholds of a stop rule on them and
+issues a ``Certificate``. Read ``records.py`` first, then ``rcps.py``; ``bounds.py`` has the
+p-values, ``risk_curve.py`` and ``fixed_sequence.py`` the tests.
 """
 
 from edfa.certification.anchor import choose_anchor
@@ -21,10 +25,10 @@ from edfa.certification.loss import NO_PLAN, let_down, recourse_loss
 from edfa.certification.monitor import Monitor
 from edfa.certification.rcps import HeldOutRisk, RecourseCertifier, certify
 from edfa.certification.records import Records
-from edfa.certification.replay import SurvivalScore, plan_uncertainty, replay, uncertainty, watch
+from edfa.certification.reference import Against
+from edfa.certification.replay import plan_uncertainty, replay, uncertainty, watch
 from edfa.certification.sample_size import (
     Required,
-    Zones,
     critical_losses,
     floor,
     n_for_power,
@@ -33,10 +37,10 @@ from edfa.certification.sample_size import (
     zones,
 )
 from edfa.certification.stopping import Stops
-from edfa.fingerprint import digest, fingerprint, identify
 
 __all__ = [
     "NO_PLAN",
+    "Against",
     "Certificate",
     "ConformalRiskCertificate",
     "CostCertificate",
@@ -49,8 +53,6 @@ __all__ = [
     "RecourseCertifier",
     "Required",
     "Stops",
-    "SurvivalScore",
-    "Zones",
     "certify",
     "certify_cost",
     "certify_expected_risk",
@@ -59,14 +61,11 @@ __all__ = [
     "cp_p_value",
     "cp_ucb",
     "critical_losses",
-    "digest",
-    "fingerprint",
     "floor",
     "hb_p_value",
     "hb_ucb",
     "hoeffding_p_value",
     "hoeffding_ucb",
-    "identify",
     "let_down",
     "n_for_power",
     "n_required",

@@ -87,12 +87,7 @@ def hb_p_value(
     >>> hb_p_value(n=100, mu=0.2, losses=[110, 111], m=10).round(6)
     array([0.034182, 0.068851])
     """
-    count, mean, size = _count_losses(risk, n, losses, m)
-    tested = check_share("mu", mu)
-    p = np.minimum(
-        np.e * _binomial_cdf(count, size, tested), np.exp(-size * _divergence(mean, tested, form))
-    )
-    return np.where(tested <= mean, 1.0, p)[()]
+    return p_value(_hb(form), mu, n, risk=risk, losses=losses, m=m)[()]
 
 
 def hb_ucb(
@@ -114,14 +109,7 @@ def hb_ucb(
     >>> hb_ucb([0, 0.07, 0.2], 100, 0.05).round(6)
     array([0.03917 , 0.14373 , 0.297876])
     """
-    count, mean, size = _count_losses(risk, n, losses, m)
-    tail = check_level("delta", delta)
-    hoeffding = (
-        mean + np.sqrt(-np.log(tail) / (2 * size))
-        if form == "quadratic"
-        else _kl_ucb(mean, size, tail)
-    )
-    return np.minimum(np.minimum(hoeffding, _binomial_ucb(count, size, tail / np.e)), 1.0)[()]
+    return upper_bound(_hb(form), delta, n, risk=risk, losses=losses, m=m)[()]
 
 
 def cp_p_value(risk: Any = None, n: Any = None, mu: Any = None, *, losses: Any = None) -> Any:
@@ -134,8 +122,7 @@ def cp_p_value(risk: Any = None, n: Any = None, mu: Any = None, *, losses: Any =
     >>> print(f"{cp_p_value(0.13, 100, 0.2):.5f}")
     0.04691
     """
-    count, _, size = _count_losses(risk, n, losses, 1)
-    return _binomial_cdf(count, size, check_share("mu", mu))[()]
+    return p_value("cp", mu, n, risk=risk, losses=losses)[()]
 
 
 def cp_ucb(risk: Any = None, n: Any = None, delta: Any = 0.05, *, losses: Any = None) -> Any:
@@ -146,8 +133,7 @@ def cp_ucb(risk: Any = None, n: Any = None, delta: Any = 0.05, *, losses: Any = 
     >>> cp_ucb(losses=[0, 10], n=100).round(6)
     array([0.029513, 0.163718])
     """
-    count, _, size = _count_losses(risk, n, losses, 1)
-    return _binomial_ucb(count, size, check_level("delta", delta))[()]
+    return upper_bound("cp", delta, n, risk=risk, losses=losses)[()]
 
 
 def hoeffding_p_value(
@@ -160,9 +146,7 @@ def hoeffding_p_value(
     >>> print(f"{hoeffding_p_value(0.1, 150, 0.2):.4f}")
     0.0498
     """
-    _, mean, size = _count_losses(risk, n, losses, m)
-    tested = check_share("mu", mu)
-    return np.where(tested <= mean, 1.0, np.exp(-size * _divergence(mean, tested, "quadratic")))[()]
+    return p_value("hoeffding", mu, n, risk=risk, losses=losses, m=m)[()]
 
 
 def hoeffding_ucb(
@@ -176,8 +160,14 @@ def hoeffding_ucb(
     >>> print(f"{hoeffding_ucb(0.1, 150):.4f}")
     0.1999
     """
-    _, mean, size = _count_losses(risk, n, losses, m)
-    return np.minimum(mean + np.sqrt(-np.log(check_level("delta", delta)) / (2 * size)), 1.0)[()]
+    return upper_bound("hoeffding", delta, n, risk=risk, losses=losses, m=m)[()]
+
+
+def _hb(form: Form) -> str:
+    """The name of the Hoeffding-Bentkus bound with this form of Hoeffding's term."""
+    if form not in ("quadratic", "kl"):
+        raise SettingError(f"form is 'quadratic' or 'kl', not {form!r}")
+    return "hb_kl" if form == "kl" else "hb"
 
 
 def p_value(
@@ -186,13 +176,14 @@ def p_value(
     """P-value of one of ``COUNT_BOUNDS``, by its name; ``cp`` has one run per person, whatever
     ``m``.
     """
+    count, mean, size = _count_losses(risk, n, losses, 1 if bound == "cp" else m)
+    tested = check_share("mu", mu)
     if bound == "cp":
-        return np.asarray(cp_p_value(risk, n, mu, losses=losses))
-    if bound == "hoeffding":
-        return np.asarray(hoeffding_p_value(risk, n, mu, losses=losses, m=m))
-    return np.asarray(
-        hb_p_value(risk, n, mu, losses=losses, m=m, form="kl" if bound == "hb_kl" else "quadratic")
-    )
+        return _binomial_cdf(count, size, tested)
+    p = np.exp(-size * _divergence(mean, tested, kl=bound == "hb_kl"))
+    if bound != "hoeffding":
+        p = np.minimum(np.e * _binomial_cdf(count, size, tested), p)
+    return np.where(tested <= mean, 1.0, p)
 
 
 def upper_bound(
@@ -201,13 +192,17 @@ def upper_bound(
     """Upper bound of one of ``COUNT_BOUNDS``, by its name; ``cp`` has one run per person, whatever
     ``m``.
     """
+    count, mean, size = _count_losses(risk, n, losses, 1 if bound == "cp" else m)
+    tail = check_level("delta", delta)
     if bound == "cp":
-        return np.asarray(cp_ucb(risk, n, delta, losses=losses))
-    if bound == "hoeffding":
-        return np.asarray(hoeffding_ucb(risk, n, delta, losses=losses, m=m))
-    return np.asarray(
-        hb_ucb(risk, n, delta, losses=losses, m=m, form="kl" if bound == "hb_kl" else "quadratic")
-    )
+        return _binomial_ucb(count, size, tail)
+    if bound == "hb_kl":
+        upper = _kl_ucb(mean, size, tail)
+    else:
+        upper = mean + np.sqrt(-np.log(tail) / (2 * size))
+    if bound != "hoeffding":
+        upper = np.minimum(upper, _binomial_ucb(count, size, tail / np.e))
+    return np.minimum(upper, 1.0)
 
 
 def wsr_p_value(losses: Any, mu: Any, delta: float = 0.05, horizon: int | None = None) -> Any:
@@ -354,20 +349,18 @@ def _binomial_ucb(count: Int64Array, n: Int64Array, tail: Float64Array) -> Float
     return np.where(count < n, quantile, 1.0)
 
 
-def _divergence(mean: Float64Array, mu: Float64Array, form: Form) -> Float64Array:
+def _divergence(mean: Float64Array, mu: Float64Array, *, kl: bool) -> Float64Array:
     """Exponent of Hoeffding's inequality per person: 2 (mu - mean)^2, or KL(mean, mu), which is 0
     for mu < mean.
     """
-    if form == "quadratic":
+    if not kl:
         return 2 * (mu - mean) ** 2
-    if form == "kl":
-        above = np.maximum(mu, mean)  # nothing is learnt about a mu below the mean
-        with np.errstate(invalid="ignore"):
-            divergence: Float64Array = special.rel_entr(mean, above) + special.rel_entr(
-                1 - mean, 1 - above
-            )
-        return np.where(above == mean, 0.0, divergence)
-    raise SettingError(f"form is 'quadratic' or 'kl', not {form!r}")
+    above = np.maximum(mu, mean)  # nothing is learnt about a mu below the mean
+    with np.errstate(invalid="ignore"):
+        divergence: Float64Array = special.rel_entr(mean, above) + special.rel_entr(
+            1 - mean, 1 - above
+        )
+    return np.where(above == mean, 0.0, divergence)
 
 
 def _kl_ucb(mean: Float64Array, n: Int64Array, delta: Float64Array) -> Float64Array:
@@ -379,6 +372,6 @@ def _kl_ucb(mean: Float64Array, n: Int64Array, delta: Float64Array) -> Float64Ar
     )
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        beyond = n * _divergence(mean, middle, "kl") >= -np.log(delta)
+        beyond = n * _divergence(mean, middle, kl=True) >= -np.log(delta)
         low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
     return high

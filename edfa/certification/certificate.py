@@ -14,8 +14,7 @@ import pandas as pd
 
 from edfa.certification.records import Loss, Records, Reference
 from edfa.certification.replay import SIGNALS, Signal, is_trajectory, watch
-from edfa.certification.risk_curve import Target, Undefined
-from edfa.certification.sample_size import Required
+from edfa.certification.risk_curve import Target
 from edfa.certification.stopping import Rule, Stops, stop_at
 from edfa.certification.words import certificate_in_words
 from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError, UnreadableError
@@ -62,10 +61,6 @@ class Guarantee(ABC):
         and -inf.
         """
         parts: Any = asdict(self)  # type: ignore[call-overload]
-        if not parts.get(
-            "model", "kept"
-        ):  # written where there is one: older certificates keep their names
-            del parts["model"]
         return json.dumps(
             {"version": VERSION} | _jsonable(parts), ensure_ascii=False, allow_nan=False
         )
@@ -137,10 +132,10 @@ class Certificate(Guarantee):
         "undefined": nobody has a plan.
     alpha, delta
         The risk is at most alpha, which is wrong with probability at most delta.
-    method, walk, target, undefined, anchor
+    method, target, anchor
         Settings of the certifier; ``method`` is the bound that was used.
-    people, n, runs
-        Calibration people in all, those of them with a plan, and runs.
+    people, n
+        Calibration people in all, and those of them with a plan.
     signal, reference, advisor, group
         What the rule watches, what plans were held against, whose runs these were, and the group of
         people.
@@ -158,8 +153,8 @@ class Certificate(Guarantee):
     risk, bound, cost, triggered
         Observed risk, its upper bound, mean cost and share of stopped runs at ``tau``; where
         nothing is certified, those of the strictest rule.
-    required, n_more
-        Where nothing is certified: the people needed, and how many more of the same kind that is.
+    n_more
+        Where nothing is certified: how many more people of the same kind it would take.
     complete
         Whether no threshold failed.
     curve
@@ -188,12 +183,9 @@ class Certificate(Guarantee):
     alpha: float
     delta: float
     method: str
-    walk: str
     target: Target
-    undefined: Undefined
     people: int
     n: int
-    runs: int
     signal: str = "uncertainty"
     reference: Reference = "trajectory_end"
     advisor: str = ""
@@ -205,7 +197,6 @@ class Certificate(Guarantee):
     bound: float | None = None
     cost: float | None = None
     triggered: float | None = None
-    required: Required | None = None
     n_more: int | None = None
     complete: bool = False
     curve: tuple[Point, ...] = ()
@@ -325,20 +316,7 @@ class Certificate(Guarantee):
         return ax
 
     def _repr_html_(self) -> str:
-        names = (
-            "zone",
-            "tau",
-            "risk",
-            "bound",
-            "alpha",
-            "delta",
-            "n",
-            "people",
-            "n_more",
-            "cost",
-            "method",
-            "target",
-        )
+        names = "zone tau risk bound alpha delta n people n_more cost method target".split()
         values = [(name, getattr(self, name)) for name in names]
         rows = [
             (n, f"{v:.4g}" if isinstance(v, float) else str(v)) for n, v in values if v is not None

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edfa.certification.certificate import Guarantee, runs_for
+from edfa.certification.fixed_sequence import between
 from edfa.certification.records import Loss, Records, Reference
 from edfa.certification.replay import ReplayOptions, Signal, as_records
 from edfa.certification.risk_curve import RiskCurve, trace
@@ -25,6 +26,8 @@ from edfa.recourse.plans import Plans
 from edfa.typing import Float64Array
 
 __all__ = ["ConformalRiskCertificate", "certify_expected_risk"]
+
+LOSSES_AT_A_TIME = 2**20  # people times thresholds
 
 
 @dataclass(frozen=True)
@@ -119,14 +122,7 @@ def certify_expected_risk(
     if not passed:
         return nothing
     high = float(curve.tau[passed]) if passed < len(curve.tau) else np.inf
-    low = curve.trigger_below(high)
-    tau = (
-        low + (high - low) / 2
-        if np.isfinite(low) and np.isfinite(high)
-        else low
-        if np.isinf(low)
-        else high
-    )
+    tau = between(curve.trigger_below(high), high)
     return replace(
         nothing, tau=tau, risk=float(curve.risk[passed - 1]), bound=float(bounds[passed - 1])
     )
@@ -136,25 +132,10 @@ def _sum_of_running_maxima(curve: RiskCurve) -> Float64Array:
     """The sum over people of the largest loss up to each point, (points,); it never falls, as CRC
     needs it.
     """
-    order = np.lexsort((curve.change_point, curve.change_person))
-    person, point, change = (
-        curve.change_person[order],
-        curve.change_point[order],
-        curve.change[order, 0],
-    )
-    begins = np.flatnonzero(np.append(True, person[1:] != person[:-1]))
-    sums = np.cumsum(change)
-    before = np.repeat(sums[begins] - change[begins], np.diff(begins, append=len(person)))
-    loss = curve.start[person, 0] + sums - before
-    # Of several changes of a person at one point, only the loss after the last counts.
-    final = np.append((person[1:] != person[:-1]) | (point[1:] != point[:-1]), True)
-    person, point, loss = person[final], point[final], loss[final]
-    first = np.append(True, person[1:] != person[:-1])
-    # Losses lie in [0, 1], so steps of two keep the running maxima of different people apart.
-    worst = (
-        np.maximum.accumulate(np.maximum(loss, curve.start[person, 0]) + 2.0 * person)
-        - 2.0 * person
-    )
-    previous = np.where(first, curve.start[person, 0], np.roll(worst, 1))
-    rises = np.bincount(point, np.maximum(worst - previous, 0.0), len(curve.tau))
-    return np.asarray(curve.start[:, 0].sum() + np.cumsum(rises))
+    points, sums = np.arange(len(curve.tau)), np.zeros(len(curve.tau))
+    worst: Float64Array = np.zeros((1, curve.n))
+    for block in np.array_split(points, max(len(points) * curve.n // LOSSES_AT_A_TIME, 1)):
+        losses = np.concatenate([worst, curve.people_at(block)[0]])
+        running = np.maximum.accumulate(losses, axis=0)
+        sums[block], worst = running[1:].sum(axis=1), running[-1:]
+    return sums

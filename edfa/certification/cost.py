@@ -106,7 +106,7 @@ def certify_cost(
     check_level("delta", delta)
     records = runs if isinstance(runs, Records) else replay(runs, signal=certificate.signal)
     certificate.stop(records)  # refuses another advisor or signal
-    curve = trace(Runs.from_records(records), certificate.target, certificate.undefined)
+    curve = trace(Runs.from_records(records), certificate.target)
     if not budget > 0 or float(records.spent.max()) > budget:
         raise DataError(
             f"budget= is the most a run can cost, at least {records.spent.max():g} here, "

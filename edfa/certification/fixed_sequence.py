@@ -9,7 +9,7 @@ would have to pass the first bad one, which it does with probability delta.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
@@ -25,13 +25,12 @@ from edfa.certification.bounds import (
     wsr_p_value,
 )
 from edfa.certification.risk_curve import RiskCurve
-from edfa.certification.sample_size import critical_losses
 from edfa.typing import BoolArray, Float64Array, Int64Array
 
-__all__ = ["FixedSequenceResult", "RiskTest", "leading"]
+__all__ = ["FixedSequenceResult", "RiskTest", "between", "leading"]
 
-CELLS = 2**17  # people times thresholds of one block of bets
-PREFIX = 64  # people to begin with
+BETS_AT_A_TIME = 2**17  # people times thresholds of one block
+FIRST_PEOPLE = 64  # whom bets are made on to begin with
 
 
 def leading(passed: BoolArray) -> Int64Array:
@@ -62,9 +61,6 @@ class RiskTest:
         """Number of the rising ``points`` that pass before the first failure."""
         if self.bound == "wsr":
             return _count_passed_by_betting(self, curve, points)
-        if curve.lost_count is not None:  # the p-value rises with the losses, so one number decides
-            allowed = _allowed_losses(curve.n, self.alpha, self.delta, self.bound, curve.unit)
-            return _first_true(curve.lost_count[points] > allowed)
         return _first_true(self.p_values(curve, points) > self.delta)
 
     def p_values(self, curve: RiskCurve, points: Int64Array) -> Float64Array:
@@ -214,17 +210,15 @@ class FixedSequenceResult:
             return float(self.thresholds[self.passed - 1])
         if self.complete and self.ceiling is not None:
             return self.ceiling
-        low, high = self.interval
-        if np.isinf(low) or np.isinf(high):
-            return low if np.isinf(low) else high
-        middle = low + (high - low) / 2
-        return middle if middle < high else low
+        return between(*self.interval)
 
 
-@lru_cache(maxsize=1024)
-def _allowed_losses(n: int, alpha: float, delta: float, bound: Bound, unit: int) -> int:
-    """``critical_losses``, cached: groups and candidates of one size ask for the same number."""
-    return int(critical_losses(n, alpha, delta, bound, unit))
+def between(low: float, high: float) -> float:
+    """A threshold half-way between two signals; an infinite one, the first, stands for itself."""
+    if np.isinf(low) or np.isinf(high):
+        return low if np.isinf(low) else high
+    middle = low + (high - low) / 2
+    return middle if middle < high else low
 
 
 def _first_true(mask: BoolArray) -> int:
@@ -254,12 +248,14 @@ def _count_passed_by_betting(test: RiskTest, curve: RiskCurve, points: Int64Arra
     change, changed_rank = curve.change @ fill, rank[curve.change_person]
     done = int(np.searchsorted(slot, 0, side="right"))
     np.add.at(losses, changed_rank[:done], change[:done])
-    horizon, prefix = test.horizon or curve.n, min(PREFIX, curve.n)
+    horizon, prefix = test.horizon or curve.n, min(FIRST_PEOPLE, curve.n)
     # The first row of every block is the threshold passed last, so that the first block tests the
     # first threshold.
     while True:
-        # Enough changes that about CELLS / prefix of them fall within the prefix.
-        end = _end_of_block(slot, done, len(points), max(CELLS // prefix, 8) * curve.n // prefix)
+        # Enough changes that about BETS_AT_A_TIME / prefix of them fall within the prefix.
+        end = _end_of_block(
+            slot, done, len(points), max(BETS_AT_A_TIME // prefix, 8) * curve.n // prefix
+        )
         near = np.flatnonzero(changed_rank[done:end] < prefix) + done
         slots, row = np.unique(slot[near], return_inverse=True)
         rows = np.zeros((len(slots) + 1, prefix))

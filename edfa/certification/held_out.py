@@ -40,10 +40,10 @@ def measure(certificate: Certificate, records: Records) -> HeldOutRisk | None:
     """
     certificate.stop(records)  # refuses another advisor or signal
     runs, target = Runs.from_records(records), certificate.target
-    curve = trace(runs, target, certificate.undefined)
+    curve = trace(runs, target)
     if curve is None:
         return None
-    act = trace(runs, "act", certificate.undefined) if target in ("early", "act") else None
+    act = trace(runs, "act") if target in ("early", "act") else None
     tau = -np.inf if certificate.tau is None else certificate.tau
     triggered, cost = curve.triggered_and_cost(tau)
     return HeldOutRisk(

@@ -11,7 +11,7 @@ from edfa.certification.bounds import COUNT_BOUNDS
 from edfa.certification.certificate import Certificate, Point, Status
 from edfa.certification.fixed_sequence import FixedSequenceResult, RiskTest
 from edfa.certification.risk_curve import RiskCurve
-from edfa.certification.sample_size import Required, floor, n_required
+from edfa.certification.sample_size import floor, n_required
 
 __all__ = ["issue"]
 
@@ -20,7 +20,7 @@ SHOWN = 200  # points of a curve that a certificate keeps
 
 def issue(blank: Certificate, result: FixedSequenceResult) -> Certificate:
     """Fill in ``blank``, which holds the settings, from the result of the tests."""
-    required, n_more = _people_needed(result) if not result.passed else (None, None)
+    n_more = None if result.passed else _people_needed(result)
     curve = _shown_points(result)
     here = next(point for point in curve if point.tau == result.tau_on_curve)
     filled = replace(
@@ -32,7 +32,6 @@ def issue(blank: Certificate, result: FixedSequenceResult) -> Certificate:
         bound=here.bound,
         cost=here.cost,
         triggered=here.triggered,
-        required=required,
         n_more=n_more,
         complete=result.complete,
         curve=curve,
@@ -62,28 +61,28 @@ def _act_risk(blank: Certificate, result: FixedSequenceResult) -> float | None:
     return None if curve is None else float(curve.risk[curve.index(result.tau_on_curve)])
 
 
-def _people_needed(result: FixedSequenceResult) -> tuple[Required, int | None]:
-    """People needed at the risk of the first threshold, and how many more of the same kind that is.
+def _people_needed(result: FixedSequenceResult) -> int | None:
+    """How many more people of the same kind it would take at the risk of the first threshold.
 
-    Of two curves, the one that needs more; None more if one of them says that no number helps.
+    Of two curves, the one that needs more; None if one of them says that no number helps.
     """
     first = result.thresholds[:1]
     failed = [
         curve for curve in result.curves if not result.test.count_passed(curve, curve.index(first))
     ]
     needed = [_needed_on(curve, int(curve.index(first[0])), result.test) for curve in failed]
-    return max(needed, key=lambda need: np.inf if need[1] is None else need[1])
+    return max(needed, key=lambda more: np.inf if more is None else more)
 
 
-def _needed_on(curve: RiskCurve, point: int, test: RiskTest) -> tuple[Required, int | None]:
+def _needed_on(curve: RiskCurve, point: int, test: RiskTest) -> int | None:
     """``_people_needed`` at one point of one curve."""
     bound = test.bound if test.bound in COUNT_BOUNDS else "hb"
     required = n_required(test.alpha, float(curve.risk[point]), test.delta, bound)
     eligible = curve.eligible[point] if curve.conditional else curve.n
     if required.stable is None or eligible == 0 or test.surely_above(curve, point):
-        return required, None
+        return None
     more = max(required.stable - eligible, 1) * curve.n / eligible
-    return required, int(np.ceil(more - 1e-9))
+    return int(np.ceil(more - 1e-9))
 
 
 def _shown_points(result: FixedSequenceResult) -> tuple[Point, ...]:

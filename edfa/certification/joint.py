@@ -2,16 +2,14 @@
 cheapest included.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Unpack
 
 from edfa.certification.certificate import Certificate, Guarantee
-from edfa.certification.rcps import CertifierBound, Walk, certify
+from edfa.certification.rcps import RecourseCertifier
 from edfa.certification.records import Records
-from edfa.certification.replay import Against, Signal
-from edfa.certification.risk_curve import Target, Undefined
-from edfa.certification.validation import check_level
+from edfa.certification.replay import ReplayOptions, as_records
 from edfa.errors import SettingError
 from edfa.recourse.plans import Plans
 from edfa.text import html
@@ -61,26 +59,22 @@ class JointCertificate(Guarantee):
 
 def certify_jointly(
     candidates: Mapping[str, Records | Plans],
-    alpha: float = 0.2,
-    delta: float = 0.05,
-    *,
-    bound: CertifierBound = "auto",
-    walk: Walk = "grid_free",
-    target: Target = "all",
-    undefined: Undefined = "drop",
-    signal: Signal | None = None,
-    grid: int | Sequence[float] = 100,
-    anchor: float | None = None,
-    horizon: int | None = None,
-    ceiling: float | None = None,
-    include_last_step: bool = True,
-    **options: Unpack[Against],
+    certifier: RecourseCertifier | None = None,
+    **options: Unpack[ReplayOptions],
 ) -> JointCertificate:
     """Make one certificate for each candidate, at levels such that all of them hold together.
 
-    Each gets an equal share of ``delta``. A candidate whose thresholds all pass hands its share on
-    to the next, so put those that promise most first, before looking at any calibration run. The
-    other arguments are those of ``certify``.
+    Each gets an equal share of delta. A candidate whose thresholds all pass hands its share on to
+    the next, so put those that promise most first, before looking at any calibration run.
+
+    Parameters
+    ----------
+    candidates
+        Plans or records by name.
+    certifier
+        The settings of all certificates; by default those of ``RecourseCertifier()``.
+    **options
+        With plans: keyword arguments of ``replay``.
 
     Examples
     --------
@@ -90,27 +84,15 @@ def certify_jointly(
     >>> joint.best, [c.delta for c in joint.certificates.values()]
     ('nearest', [0.025, 0.025])
     """
-    check_level("delta", delta)
+    certifier = certifier or RecourseCertifier()
     if not candidates:
         raise SettingError("a joint certificate is about at least one candidate")
-    share, handed_on = delta / len(candidates), 0.0
+    share, handed_on = certifier.delta / len(candidates), 0.0
     certificates: dict[str, Certificate] = {}
     for name, runs in candidates.items():
-        certificates[name] = certificate = certify(
-            runs,
-            alpha,
-            share + handed_on,
-            bound=bound,
-            walk=walk,
-            target=target,
-            undefined=undefined,
-            signal=signal,
-            grid=grid,
-            anchor=anchor,
-            horizon=horizon,
-            ceiling=ceiling,
-            include_last_step=include_last_step,
-            **options,
-        )
+        watched = certifier.signal if isinstance(runs, Plans) else None
+        records = as_records(runs, signal=watched, **options)
+        certificate = certifier.certificate_for(records, share + handed_on)
+        certificates[name] = certificate
         handed_on = certificate.delta if certificate.complete else 0.0
-    return JointCertificate(certificates, delta)
+    return JointCertificate(certificates, certifier.delta)

@@ -5,8 +5,7 @@ Reference: Bates et al. 2021 (Distribution-free, risk-controlling prediction set
 """
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -18,8 +17,9 @@ from edfa.certification.fixed_sequence import FixedSequenceResult, RiskTest
 from edfa.certification.held_out import HeldOutRisk, measure, wasted_share
 from edfa.certification.issue import issue
 from edfa.certification.records import Records
+from edfa.certification.reference import Against
 from edfa.certification.replay import ReplayOptions, Signal, as_records, is_trajectory, signal_name
-from edfa.certification.risk_curve import TARGETS, RiskCurve, Target, Undefined, trace
+from edfa.certification.risk_curve import TARGETS, RiskCurve, Target, trace
 from edfa.certification.stopping import Rule, Runs, Stops
 from edfa.certification.validation import check_choice, check_level
 from edfa.errors import DataError, MismatchError, SettingError
@@ -32,7 +32,6 @@ from edfa.typing import Float64Array
 __all__ = ["HeldOutRisk", "RecourseCertifier", "certify"]
 
 CertifierBound = Literal["auto", "paper", "hb", "hb_kl", "cp", "wsr", "hoeffding"]
-Walk = Literal["grid_free", "quantile", "fixed"]
 
 
 @dataclass
@@ -47,16 +46,10 @@ class RecourseCertifier:
         "cp" (losses of 0 or 1), "wsr" (gains from several seeds; may be looked at while people
         arrive), "hb", "hb_kl", "hoeffding"; "auto" takes cp for one run per person and wsr
         otherwise; "paper" is Algorithm 2 with its grid.
-    walk
-        Which thresholds are tested, in rising order: "grid_free" all there are, "quantile" a number
-        ``grid`` of quantiles of the signals, "fixed" the thresholds ``grid``.
     target
         Whom the promise is about: "all" with a plan, those who stop "early" (before their last
         step), those whom the rule tells to "act" (whose signal is low enough, at their last step
         too), or those "refused" where they stop.
-    undefined
-        What a run without any plan counts as: left out ("drop"), counted but not promised anything
-        ("alpha"), a success ("zero") or a failure ("one").
     signal
         What the rule watches in plans: "uncertainty" (the paper's), "plan", "survival", or a
         function of the plans such as a fitted ``SurvivalScore``. With records, the name their
@@ -64,7 +57,7 @@ class RecourseCertifier:
     groups
         "separate" or "joint" certificates for the records' groups; None: one for all people.
     grid
-        A number of thresholds, or the thresholds; see ``walk``.
+        For the bound "paper": the number of quantiles of the signals that are tested.
     anchor
         For the targets "early" and "act": the threshold where the tests start, fixed without the
         calibration people; ``choose_anchor`` finds one on training people.
@@ -77,8 +70,6 @@ class RecourseCertifier:
     include_last_step
         For ``target="early"``: whether the risk of all who are told to act, their last step
         included, must be at most alpha too.
-    confidence_level
-        1 - delta, for those who think in it.
 
     Examples
     --------
@@ -93,63 +84,43 @@ class RecourseCertifier:
     alpha: float = 0.2
     delta: float = 0.05
     bound: CertifierBound = "auto"
-    walk: Walk = "grid_free"
     target: Target = "all"
-    undefined: Undefined = "drop"
     signal: Signal | None = None
     groups: Literal["separate", "joint"] | None = None
-    grid: int | Sequence[float] = 100
+    grid: int = 100
     anchor: float | None = None
     horizon: int | None = None
-    confidence_level: InitVar[float | None] = None
     ceiling: float | None = None
     include_last_step: bool = True
     certificate_: Certificate | GroupCertificates = field(init=False, repr=False)
     _provenance: Provenance = field(init=False, repr=False, default_factory=Provenance)
 
-    def __post_init__(self, confidence_level: float | None) -> None:
-        if confidence_level is not None:
-            self.delta = round(1 - float(check_level("confidence_level", confidence_level)), 12)
+    def __post_init__(self) -> None:
         check_level("alpha", self.alpha)
         check_level("delta", self.delta)
         check_choice("bound", self.bound, ("auto", "paper", *BOUNDS))
-        check_choice("walk", self.walk, ("grid_free", "quantile", "fixed"))
         check_choice("target", self.target, TARGETS)
-        check_choice("undefined", self.undefined, ("drop", "alpha", "zero", "one"))
-        if self.groups is not None:
-            check_choice("groups", self.groups, ("separate", "joint"))
-        if self.bound == "paper":
-            self.walk = "quantile"
-        self._check_combination()
-
-    def _check_combination(self) -> None:
-        """Refuse settings that contradict each other."""
+        check_choice("groups", self.groups or "joint", ("separate", "joint"))
         if self.target in ("early", "act") and self.anchor is None:
             raise SettingError(
                 f"target={self.target!r} needs anchor=, a threshold fixed without the "
                 "calibration people"
             )
-        if self.ceiling is not None and (
-            self.bound == "paper"
-            or not self.ceiling >= (-np.inf if self.anchor is None else self.anchor)
+        least = -np.inf if self.anchor is None else self.anchor
+        if self.ceiling is not None and not self.ceiling >= least:
+            raise SettingError("ceiling= is the largest threshold, at least anchor=")
+        if self.bound == "paper" and (
+            self.target != "all" or self.ceiling is not None or self.grid < 2
         ):
             raise SettingError(
-                "ceiling= is the largest threshold, at least anchor=, and not for bound='paper'"
-            )
-        if self.target != "all" and (self.undefined in ("zero", "one") or self.bound == "paper"):
-            raise SettingError(
-                f"target={self.target!r} goes with undefined='drop' or 'alpha' and not "
-                "with bound='paper'"
+                "bound='paper' goes with target='all', without ceiling=, and with a grid= of at "
+                "least 2 thresholds"
             )
         if self.horizon is not None and (self.bound not in ("auto", "wsr") or self.horizon < 1):
             raise SettingError(
                 "horizon= is a number of people and goes with bound='wsr': the others "
                 "hold for one look"
             )
-        if self.walk == "fixed" and (np.ndim(self.grid) != 1 or not np.all(np.diff(self.grid) > 0)):
-            raise SettingError("walk='fixed' needs grid=, a list of rising thresholds")
-        if self.walk == "quantile" and (np.ndim(self.grid) != 0 or int(np.max(self.grid)) < 2):
-            raise SettingError("walk='quantile' needs grid=, a number of thresholds, at least 2")
 
     def calibrate(
         self,
@@ -204,12 +175,9 @@ class RecourseCertifier:
             alpha=self.alpha,
             delta=delta or self.delta,
             method=self.bound,
-            walk=self.walk,
             target=self.target,
-            undefined=self.undefined,
             people=len(records.people),
             n=0,
-            runs=len(runs.start),
             signal=records.signal_name,
             reference=records.reference,
             loss=records.loss_name,
@@ -230,11 +198,11 @@ class RecourseCertifier:
         has a plan.
         """
         runs = Runs.from_records(records)
-        curve, also = trace(runs, self.target, self.undefined), None
+        curve, also = trace(runs, self.target), None
         if curve is None:
             return None
         if self.target == "early" and self.include_last_step:
-            also = trace(runs, "act", self.undefined)
+            also = trace(runs, "act")
         curves = (curve,) if also is None else (curve, also)
         test = self._test(curves, records, delta or self.delta)
         thresholds = self._thresholds(curves, records.signal[records.legal])
@@ -244,7 +212,7 @@ class RecourseCertifier:
         # two is true must itself have been rejected (an intersection-union test); so delta is not
         # split. The thresholds then form one fixed sequence as ever.
         passed = min(test.count_passed(each, each.index(thresholds)) for each in curves)
-        points, grid_free = curve.index(thresholds), self.walk == "grid_free"
+        points, grid_free = curve.index(thresholds), self.bound != "paper"
         return FixedSequenceResult(
             curve, test, thresholds, points, passed, grid_free, also, self.ceiling
         )
@@ -274,15 +242,10 @@ class RecourseCertifier:
         # DEVIATION: Algorithm 2's grid is made of calibration signals, which its theorem does not
         # cover. By default every threshold is tried, so that nothing about the data selects one.
         if self.bound == "paper":
-            return np.unique(np.quantile(signals, np.linspace(0, 1, int(np.max(self.grid)))))
+            return np.unique(np.quantile(signals, np.linspace(0, 1, self.grid)))
         thresholds = (
             curves[0].tau if len(curves) == 1 else np.union1d(*(curve.tau for curve in curves))
         )
-        if self.walk == "quantile":
-            quantiles = np.quantile(signals, np.linspace(0, 1, int(np.max(self.grid))))
-            thresholds = np.append(-np.inf, np.unique(quantiles))
-        elif self.walk == "fixed":
-            thresholds = np.append(-np.inf, np.asarray(self.grid, dtype=np.float64))
         if self.ceiling is not None:
             thresholds = thresholds[thresholds <= self.ceiling]
         return (
@@ -318,7 +281,7 @@ class RecourseCertifier:
         has a plan.
 
         ``runs`` are records, plans or, as for ``stop``, a trajectory. The keyword arguments go with
-        plans and are those of ``replay``; by default ``signal`` is the certifier's, ``reference``
+        plans and are those of ``replay``; by default ``signal`` is the certifier's, ``against``
         and ``loss`` are the certificate's.
         """
         certificate, runs = self._calibrated(), self._with_plans(runs)
@@ -329,7 +292,7 @@ class RecourseCertifier:
                 else next(iter(certificate.values()))
             )
             signal = self.signal if signal is None else signal
-            options["reference"] = options.get("reference") or one.reference
+            options["against"] = options.get("against") or Against(one.reference)
             options["loss"] = options.get("loss") or one.loss
         records = as_records(runs, signal=signal, **options)
         if isinstance(certificate, GroupCertificates):
@@ -369,23 +332,21 @@ def certify(
     delta: float = 0.05,
     *,
     bound: CertifierBound = "auto",
-    walk: Walk = "grid_free",
     target: Target = "all",
-    undefined: Undefined = "drop",
     signal: Signal | None = None,
-    groups: None = None,
-    grid: int | Sequence[float] = 100,
     anchor: float | None = None,
-    horizon: int | None = None,
-    confidence_level: float | None = None,
-    ceiling: float | None = None,
-    include_last_step: bool = True,
     **options: Unpack[ReplayOptions],
 ) -> Certificate:
     """Make one certificate from plans (replayed here) or from records.
 
-    ``alpha`` to ``include_last_step`` are the settings of ``RecourseCertifier``, except that there are no
-    ``groups`` here. The other keyword arguments go with plans and are those of ``replay``.
+    Parameters
+    ----------
+    runs
+        Plans of every step, or records.
+    alpha, delta, bound, target, signal, anchor
+        As for ``RecourseCertifier``, which has more settings.
+    **options
+        With plans: keyword arguments of ``replay``.
 
     Examples
     --------
@@ -395,27 +356,6 @@ def certify(
 the recourse fail once the remaining features within the budget are acquired; this statement is wrong with probability \
 at most 0.05 over the calibration sample.
     """  # noqa: E501
-    if groups:
-        raise SettingError(
-            "certify gives one certificate; use RecourseCertifier(groups=...) for those of groups"
-        )
-    certifier = RecourseCertifier(
-        alpha,
-        delta,
-        bound,
-        walk,
-        target,
-        undefined,
-        signal,
-        groups,
-        grid,
-        anchor,
-        horizon,
-        confidence_level,
-        ceiling,
-        include_last_step,
-    )
-    watched = (
-        signal if isinstance(runs, Plans) else None
-    )  # records have a signal; the certifier compares its name
+    certifier = RecourseCertifier(alpha, delta, bound, target, signal, anchor=anchor)
+    watched = signal if isinstance(runs, Plans) else None  # of records, the name is compared
     return certifier.certificate_for(as_records(runs, signal=watched, **options))

@@ -21,7 +21,40 @@ from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 if TYPE_CHECKING:
     from edfa.predictors.committee import Committee
 
-__all__ = ["Decisions", "decide_at_end"]
+__all__ = ["Against", "Decisions", "decide_at_end"]
+
+
+@dataclass(frozen=True, eq=False)
+class Against:
+    """What plans are held against.
+
+    Parameters
+    ----------
+    reference
+        Who decides: see this module.
+    whole
+        Complete facts of each distinct person, in order of their numbers, (people, features).
+        "all_features" needs them; "retrained" takes what is known at the end of the run without
+        them, which must be all that judges see.
+    judges
+        For "retrained": a committee that took no part in choosing the plans.
+    judge
+        Each person is judged by one member: a seed that draws it, or the position of everybody's,
+        (people,), in order of their numbers.
+    """
+
+    reference: Reference = "trajectory_end"
+    whole: Float32Array | None = None
+    judges: "Committee | None" = None
+    judge: int | IntArray = 0
+
+    def __post_init__(self) -> None:
+        if self.reference not in REFERENCES:
+            raise UnknownNameError("reference", self.reference, REFERENCES)
+        if (self.judges is not None) != (self.reference == "retrained"):
+            raise SettingError(
+                "reference='retrained' and judges=, a committee that chose no plan, go together"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,43 +72,29 @@ class Decisions:
     followed: IntArray
 
 
-def decide_at_end(
-    plans: Plans,
-    reference: Reference,
-    whole: Float32Array | None,
-    judges: "Committee | None",
-    judge: int | IntArray,
-) -> Decisions:
+def decide_at_end(plans: Plans, against: Against) -> Decisions:
     """Ask the reference about everybody at the end of their run, with and without the first plan of
     every step.
-
-    The arguments are those of ``replay``; ``judge`` is its seed, or names the judge of each person.
     """
-    if reference not in REFERENCES:
-        raise UnknownNameError("reference", reference, REFERENCES)
-    if (judges is not None) != (reference == "retrained"):
-        raise SettingError(
-            "reference='retrained' and judges=, a committee that chose no plan, go together"
-        )
     people, predictor = plans.people, plans.people.predictor
     n, legal = len(people), plans.legal
-    end = _facts_at_end(plans, reference, whole, judges)
+    end = _facts_at_end(plans, against)
     changed = plans.make_changes(plans.first[legal], end[legal])
-    if reference == "trajectory_end":  # one model call for each set of known features
+    if against.reference == "trajectory_end":  # one model call for each set of known features
         probabilities = predictor.predict_proba(np.concatenate([people.X, end, changed]))
         decided = predictor.decide(probabilities)
         at_step, at_end, followed = decided[:n], decided[n : 2 * n], decided[2 * n :]
     else:
         probabilities = predictor.predict_proba(people.X)
         at_step = predictor.decide(probabilities)
-        if judges is None:
+        if against.judges is None:
             model = people.background.unaligned.predictor
             decided = model.decide(model.predict_proba(np.concatenate([end, changed])))
         else:
-            _check_independent(plans, judges)
-            by = _judge_of_rows(plans, len(judges), judge)
+            _check_independent(plans, against.judges)
+            by = _judge_of_rows(plans, len(against.judges), against.judge)
             decided = _decide_by(
-                judges, np.concatenate([by, by[legal]]), np.concatenate([end, changed])
+                against.judges, np.concatenate([by, by[legal]]), np.concatenate([end, changed])
             )
         at_end, followed = decided[:n], decided[n:]
     codes = np.full(n, NO_PLAN)
@@ -83,11 +102,10 @@ def decide_at_end(
     return Decisions(probabilities[:n], at_step, at_end, codes)
 
 
-def _facts_at_end(
-    plans: Plans, reference: Reference, whole: Float32Array | None, judges: "Committee | None"
-) -> Float32Array:
+def _facts_at_end(plans: Plans, against: Against) -> Float32Array:
     """The facts that the reference decides from, for each row's person, shape (rows, features)."""
-    if reference == "trajectory_end":
+    judges, whole = against.judges, against.whole
+    if against.reference == "trajectory_end":
         return _known_at_end(plans)
     if judges is None:
         return _complete_facts(plans, whole, np.ones(plans.people.X.shape[1], dtype=bool))

@@ -7,36 +7,29 @@ certificate holds for every signal; a better one lets more people stop earlier.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 
 from edfa.certification.loss import let_down, recourse_loss
-from edfa.certification.records import LOSSES, Loss, Records, Reference
-from edfa.certification.reference import decide_at_end
+from edfa.certification.records import LOSSES, Loss, Records
+from edfa.certification.reference import Against, decide_at_end
 from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.fingerprint import digest, identify
 from edfa.recourse.plans import Plans
-from edfa.typing import AnyArray, Float32Array, Float64Array, IntArray
-
-if TYPE_CHECKING:
-    from edfa.predictors.committee import Committee
+from edfa.typing import AnyArray, Float64Array
 
 __all__ = [
     "SIGNALS",
-    "Against",
     "ReplayOptions",
     "Signal",
-    "SurvivalScore",
     "as_records",
     "is_trajectory",
     "plan_uncertainty",
     "replay",
     "signal_name",
     "signal_of",
-    "step_features",
     "uncertainty",
     "watch",
 ]
@@ -62,8 +55,8 @@ def watch(
         The plans of every step, as ``find_recourse`` finds them.
     signal
         What the rule watches: the paper's "uncertainty", the larger of it and the plan's ("plan"),
-        one minus the estimated "survival" of the plan, a function of the plans such as a fitted
-        ``SurvivalScore``, or a number for each row of ``plans.people``.
+        one minus the estimated "survival" of the plan, a function of the plans, or a number for
+        each row of ``plans.people``.
     group
         A label for each distinct person, in order of their numbers.
     advisor
@@ -74,25 +67,14 @@ def watch(
     )
 
 
-class Against(TypedDict, total=False):
-    """What plans are held against, and what counts as a loss; the keyword arguments of ``replay``.
-    None: as there.
-    """
-
-    reference: Reference | None
-    whole: Float32Array | None
-    favourable: int | None
-    loss: Loss | None
-    judges: "Committee | None"
-    seed: int | None
-    judge: IntArray | None
-
-
-class ReplayOptions(Against, total=False):
-    """``Against``, and who the people are: all keyword arguments of ``replay`` but the signal."""
+class ReplayOptions(TypedDict, total=False):
+    """The keyword arguments of ``replay`` but the signal; None: as there."""
 
     group: npt.ArrayLike | None
     advisor: str | None
+    against: Against | None
+    favourable: int | None
+    loss: Loss | None
 
 
 def replay(
@@ -101,13 +83,9 @@ def replay(
     signal: Signal = "uncertainty",
     group: npt.ArrayLike | None = None,
     advisor: str | None = None,
-    reference: Reference = "trajectory_end",
-    whole: Float32Array | None = None,
+    against: Against | None = None,
     favourable: int | None = None,
     loss: Loss = "recourse",
-    judges: "Committee | None" = None,
-    seed: int = 0,
-    judge: IntArray | None = None,
 ) -> Records:
     """Records with losses: whether the first plan of every step lasts, one record per person, seed
     and step.
@@ -116,14 +94,8 @@ def replay(
     ----------
     plans, signal, group, advisor
         As in ``watch``.
-    reference
-        What plans are held against: everything known at the last step of the same run
-        ("trajectory_end"); the model that sees every feature, with all of them known
-        ("all_features"); models learnt again from other people ("retrained").
-    whole
-        The complete facts of each distinct person in order of their numbers, (people, features);
-        "all_features" needs them. "retrained" takes what is known at the end of the run without
-        them, which must be all that judges see.
+    against
+        What plans are held against; by default everything known at the last step of the same run.
     favourable
         Code of the class a plan must lead to. None: the class the plans were found for, or else any
         class other than the one decided at the end.
@@ -131,22 +103,19 @@ def replay(
         "recourse" is the paper's: the decision or the plan does not last. "let_down": the plan was
         followed and the desired class is still not given; whether it would be given without the
         plan goes into the column ``wasted``.
-    judges, seed, judge
-        For "retrained": a committee that took no part in choosing the plans. Each person is judged
-        by one member, which ``seed`` draws, or ``judge`` names: a position for each distinct person
-        in order of their numbers.
     """
     if loss not in LOSSES:
         raise UnknownNameError("loss", loss, LOSSES)
+    held = against or Against()
     desired = plans.people.background.class_code(
         plans.provenance.desired_class if favourable is None else favourable
     )
-    decided = decide_at_end(plans, reference, whole, judges, seed if judge is None else judge)
+    decided = decide_at_end(plans, held)
     records = _watch(plans, decided.probabilities, signal, group, advisor)
     refused = None if desired is None else decided.at_step != desired
     if loss == "recourse":
         lost = recourse_loss(decided.at_step, decided.at_end, decided.followed, desired)
-        return replace(records, loss=lost, refused=refused, reference=reference)
+        return replace(records, loss=lost, refused=refused, reference=held.reference)
     if desired is None:
         raise SettingError("loss='let_down' needs favourable=, the class that plans should lead to")
     return replace(
@@ -154,7 +123,7 @@ def replay(
         loss=let_down(decided.followed, desired),
         refused=refused,
         wasted=decided.at_end == desired,
-        reference=reference,
+        reference=held.reference,
         loss_name=loss,
     )
 
@@ -210,73 +179,6 @@ def plan_uncertainty(probabilities: Any, changed: Any) -> Float64Array:
     array([0.45])
     """
     return np.maximum(uncertainty(probabilities), uncertainty(changed))
-
-
-class SurvivalScore(BaseEstimator):  # type: ignore[misc]
-    """A signal that is learnt: the probability that a plan fails, fitted on runs of people outside
-    the calibration.
-
-    It is a logistic regression on numbers known at the step, such as both uncertainties and the
-    share of features left; for plans, those of ``step_features``. Pass a fitted score as ``signal``
-    to whatever certifies from plans.
-
-    Examples
-    --------
-    >>> random = np.random.default_rng(0)
-    >>> facts = random.random((200, 2))
-    >>> score = SurvivalScore().fit(facts, facts[:, 0] > 0.5)
-    >>> bool(score([[0.9, 0.5]])[0] > score([[0.1, 0.5]])[0])
-    True
-    """
-
-    def fit(self, facts: Any, loss: Any) -> "SurvivalScore":
-        """Learn from steps: ``facts`` are numbers (steps, facts) or plans, ``loss`` (steps,) is NaN
-        without a plan.
-        """
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-
-        lost = np.asarray(loss, dtype=np.float64)
-        legal = ~np.isnan(lost)
-        if len(np.unique(lost[legal])) < 2:
-            raise DataError("a survival score needs plans that lasted and plans that failed")
-        model = make_pipeline(StandardScaler(), LogisticRegression())
-        self.model_ = model.fit(_as_matrix(facts)[legal], lost[legal].astype(np.int64))
-        return self
-
-    def __call__(self, facts: Any) -> Float64Array:
-        """The signal, shape (steps,): the probability of failing, from facts (steps, facts) or
-        plans.
-        """
-        if not hasattr(self, "model_"):
-            raise DataError("this score has learnt nothing yet; call fit(facts, loss) first")
-        return np.asarray(self.model_.predict_proba(_as_matrix(facts))[:, 1], dtype=np.float64)
-
-    def learnt_state(self) -> dict[str, AnyArray]:
-        """What was learnt, as arrays; with the settings (there are none) it is what certificates
-        know the signal by.
-        """
-        if not hasattr(self, "model_"):
-            return {}
-        scaler, regression = (step for _, step in self.model_.steps)
-        state = {"mean": scaler.mean_, "scale": scaler.scale_}
-        return state | {"coef": regression.coef_, "intercept": regression.intercept_}
-
-
-def step_features(plans: Plans) -> Float64Array:
-    """What is known of the first plan at each step, shape (rows, 6).
-
-    The columns: the person's uncertainty, the share of features not known, the plan's uncertainty,
-    its number of changes, its L2 length and its effort; the last four are 1 where there is no plan.
-    """
-    legal, first = plans.legal, plans.first[plans.legal]
-    own = uncertainty(plans.people.predictor.predict_proba(plans.people.X))
-    plan = np.ones((len(own), 4))
-    plan[legal] = np.column_stack(
-        [1 - plans.probability_after[first], plans.l0[first], plans.l2[first], plans.effort[first]]
-    )
-    return np.column_stack([own, np.isnan(plans.people.X).mean(axis=1), plan])
 
 
 def signal_of(plans: Plans, probabilities: Float64Array, signal: Any) -> Float64Array:
@@ -367,8 +269,3 @@ def _group_of_rows(plans: Plans, group: npt.ArrayLike) -> AnyArray:
             f"{labels.shape}"
         )
     return np.asarray(labels[position])
-
-
-def _as_matrix(facts: Any) -> Float64Array:
-    """Facts of steps as numbers (steps, facts), from numbers or plans."""
-    return step_features(facts) if isinstance(facts, Plans) else np.asarray(facts, dtype=np.float64)

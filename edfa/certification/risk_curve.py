@@ -17,11 +17,10 @@ from edfa.certification.stopping import Runs
 from edfa.errors import DataError
 from edfa.typing import BoolArray, Float64Array, Int64Array
 
-__all__ = ["TARGETS", "RiskCurve", "Target", "Undefined", "trace"]
+__all__ = ["TARGETS", "RiskCurve", "Target", "trace"]
 
 Target = Literal["all", "early", "act", "refused"]
 TARGETS: tuple[Target, ...] = ("all", "early", "act", "refused")
-Undefined = Literal["drop", "alpha", "zero", "one"]
 EXACT = 2**52  # whole numbers below this are exact as floats too
 
 
@@ -138,7 +137,7 @@ class RiskCurve:
         return sums[..., 0], sums[..., 1]
 
 
-def trace(runs: Runs, target: Target = "all", undefined: Undefined = "drop") -> RiskCurve | None:
+def trace(runs: Runs, target: Target = "all") -> RiskCurve | None:
     """Compute the risk curve of ``runs``; None if no run has a legal step.
 
     Parameters
@@ -148,9 +147,6 @@ def trace(runs: Runs, target: Target = "all", undefined: Undefined = "drop") -> 
     target
         Whom the risk is about: "all" with a plan, those who stop "early", those whom the signal
         tells to "act", early or at their last step, or those "refused" where they stop.
-    undefined
-        What a run without a legal step counts as: left out ("drop"), counted in n but not eligible
-        ("alpha"), or eligible with loss 0 ("zero") or 1 ("one").
     """
     legal = runs.last_legal >= 0
     if not legal.any():
@@ -162,7 +158,7 @@ def trace(runs: Runs, target: Target = "all", undefined: Undefined = "drop") -> 
         )
     # DEVIATION: Algorithm 2 hands n to the bound but averages the defined losses; n here is the
     # number of those.
-    used = runs.distinct() & (legal | (undefined != "drop"))
+    used = runs.distinct() & legal
     run_person = runs.person[used]  # sorted
     new = np.append(True, run_person[1:] != run_person[:-1])
     people, person = run_person[new], np.cumsum(new) - 1
@@ -175,7 +171,7 @@ def trace(runs: Runs, target: Target = "all", undefined: Undefined = "drop") -> 
     run, row = runs.running_minima()
     if not used.all():
         run, row = run[used[run]], row[used[run]]
-    at_end, at_stop = _at_end(runs, target, undefined), _at_stop(runs, row, run, target)
+    at_end, at_stop = _at_end(runs, target), _at_stop(runs, row, run, target)
     # As the threshold rises, a run's latest minimum triggers first and replaces the run's end; each
     # earlier minimum replaces the next-later one.
     latest = np.append(run[1:] != run[:-1], True)
@@ -194,7 +190,7 @@ def trace(runs: Runs, target: Target = "all", undefined: Undefined = "drop") -> 
     )
     sums = np.cumsum(np.concatenate([start.sum(axis=0)[None], change]), axis=0)[n_changes]
     zero_one = _is_zero_one(at_end[0][used]) and _is_zero_one(at_stop[0])
-    conditional = bool(target != "all" or np.any(at_end[1][used] == 0))
+    conditional = target != "all"
     unit = _common_unit(seeds) if zero_one and not conditional else 0
     losses = np.append(start[:, 0].sum(), change[:, 0])
     count = np.cumsum(np.rint(unit * losses).astype(np.int64))[n_changes] if unit else None
@@ -236,20 +232,17 @@ def _at_stop(
     return eligible * loss, eligible.astype(np.float64), spent
 
 
-def _at_end(
-    runs: Runs, target: Target, undefined: Undefined
-) -> tuple[Float64Array, Float64Array, Float64Array]:
+def _at_end(runs: Runs, target: Target) -> tuple[Float64Array, Float64Array, Float64Array]:
     """Loss, eligibility (0 or 1) and cost of every run if nothing stops it; all (runs,).
 
     Such a run pays for everything and takes the plan of its last legal step; nobody tells it to
-    act.
+    act. Runs without a legal step are not read.
     """
-    legal, eligible = runs.last_legal >= 0, np.full(len(runs.start), target not in ("early", "act"))
+    eligible = np.full(len(runs.start), target not in ("early", "act"))
     if target == "refused":
         eligible = _refused(runs)[runs.last_legal]
-    eligible = np.where(legal, eligible, undefined in ("zero", "one"))
-    loss = np.where(legal, runs.loss[runs.last_legal], undefined == "one")
-    return np.where(eligible, loss, 0.0), eligible.astype(np.float64), runs.spent[runs.end]
+    loss = np.where(eligible & (runs.last_legal >= 0), runs.loss[runs.last_legal], 0.0)
+    return loss, eligible.astype(np.float64), runs.spent[runs.end]
 
 
 def _refused(runs: Runs) -> BoolArray:

@@ -20,7 +20,6 @@ from edfa.errors import ColumnError, hint
 
 __all__ = [
     "Required",
-    "Zones",
     "critical_losses",
     "floor",
     "n_for_power",
@@ -178,53 +177,19 @@ def n_for_power(
     return tuple(int(n) + 1 if ok else None for n, ok in zip(last, reached, strict=True))
 
 
-@dataclass(frozen=True, eq=False)
-class Zones:
-    """The zone of each combination of people and risk, and the lines of the paper's figure on data
-    limits.
-    """
-
-    table: pd.DataFrame
-    alpha: float
-    delta: float
-    bound: str
-
-    def frame(self) -> pd.DataFrame:
-        """The rows passed to ``zones`` with columns zone, closed_form, first, stable (people
-        needed) and n_more.
-        """
-        return self.table
-
-    def curve(self, points: int = 60) -> pd.DataFrame:
-        """People needed as a function of the observed risk: exactly, and by the paper's formula."""
-        risks = np.linspace(0, self.alpha * 0.95, points)
-        needed = [n_required(self.alpha, float(r), self.delta, self.bound) for r in risks]
-        columns = {"risk": risks, "closed_form": [n.closed_form for n in needed]}
-        return pd.DataFrame(
-            columns | {"first": [n.first for n in needed], "stable": [n.stable for n in needed]}
-        )
-
-    @property
-    def floor(self) -> int:
-        """The dotted line of the figure: with fewer people nothing can be certified."""
-        return floor(self.alpha, self.delta, self.bound)
-
-    def _repr_html_(self) -> str:
-        return str(self.table.to_html(index=False))
-
-
-def zones(table: Any, alpha: float, delta: float = 0.05, bound: str = "hb") -> Zones:
+def zones(table: Any, alpha: float, delta: float = 0.05, bound: str = "hb") -> pd.DataFrame:
     """Find the zone of each row of ``table``: certified, data_limited or risk_limited.
 
     ``table`` is a frame or a mapping of columns, with the people ``n`` and the observed ``risk`` of
-    the strictest rule.
+    the strictest rule. It comes back with the columns zone, closed_form, first, stable (people
+    needed) and n_more.
 
     DEVIATION: the paper calls a combination risk-limited as soon as the observed risk reaches
     alpha. Seven losses of thirty settle nothing at 0.2; here it takes a lower bound above alpha.
 
     Examples
     --------
-    >>> frame = zones({"n": [200, 30, 30, 300], "risk": [0.1, 0.1, 7 / 30, 0.3]}, alpha=0.2).frame()
+    >>> frame = zones({"n": [200, 30, 30, 300], "risk": [0.1, 0.1, 7 / 30, 0.3]}, alpha=0.2)
     >>> frame["zone"].tolist(), frame["n_more"].tolist()
     (['certified', 'data_limited', 'data_limited', 'risk_limited'], [0, 54, <NA>, <NA>])
     """
@@ -242,7 +207,7 @@ def zones(table: Any, alpha: float, delta: float = 0.05, bound: str = "hb") -> Z
     for name in ("closed_form", "first", "stable"):
         frame[name] = pd.array([getattr(n, name) for n in needed], dtype="Int64")
     frame["n_more"] = (frame["stable"] - people).clip(lower=0).mask(passed, 0)
-    return Zones(frame, alpha, delta, bound)
+    return frame
 
 
 def _check(alpha: float, delta: float, bound: str) -> None:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from edfa.certification.records import Loss, Reference
-from edfa.certification.risk_curve import Target, Undefined
+from edfa.certification.risk_curve import Target
 from edfa.text.phrases import listed, number, say
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ def promise_in_words(
     loss: Loss,
     target: Target,
     reference: Reference,
-    undefined: Undefined = "drop",
     **parts: str,
 ) -> str:
     """What is promised, to whom, and against what; ``parts`` are ``share`` and, with a group,
@@ -33,14 +32,15 @@ def promise_in_words(
     """
     section = "formal" if loss == "recourse" else f"formal.{loss}"
     whom, later = (say(f"{section}.{name}", language) for name in (target, reference))
-    key = undefined if undefined in ("zero", "one") else "drop"
-    return say(f"{section}.{key}", language, **{"within": "", "whom": whom, "later": later} | parts)
+    return say(
+        f"{section}.promise", language, **{"within": "", "whom": whom, "later": later} | parts
+    )
 
 
 def _promise(certificate: "Certificate", language: str) -> str:
     c = certificate
     parts = {"share": _digits(c.alpha, language), "within": _within(c, language)}
-    promise = promise_in_words(language, c.loss, c.target, c.reference, c.undefined, **parts)
+    promise = promise_in_words(language, c.loss, c.target, c.reference, **parts)
     if c.include_last_step and c.loss != "recourse":
         promise = say("formal.include_last_step", language, promise=promise)
     promise = say("formal.sure", language, promise=promise, delta=_digits(c.delta, language))

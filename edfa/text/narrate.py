@@ -360,8 +360,7 @@ def _promise(certificate: "Certificate", language: str) -> str:
         "later": say(f"certificate.{c.reference}", language),
         **_of_people(c.alpha, language),
     }
-    key = f"certificate.{c.undefined if c.undefined in ('zero', 'one') else 'drop'}"
-    promise = say(key, language, within=group, **parts)
+    promise = say("certificate.promise", language, within=group, **parts)
     # A promise to all can be kept although many who act early are let down; they must not take it
     # for their own.
     limits = [] if c.target == "early" else [say("certificate.everybody", language)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from edfa.certification import critical_losses, hb_ucb, zones
+from edfa.certification import critical_losses, floor, hb_ucb, zones
 from edfa_studies.figures.style import BLACK, GREY, colour, handle, legend, look, marker, panels
 from edfa_studies.tables.names import NAMES, in_order, ordered, title
 from edfa_studies.tables.promises import certificate_rows, rule_rows
@@ -101,7 +101,7 @@ def limits(results: Results) -> pd.DataFrame:
     rows = over_seeds(rows, ["predictor", "alpha", "data", "searcher"], ["n", "strictest_risk"])
     rows = rows.dropna(subset=["n", "strictest_risk"]).rename(columns={"strictest_risk": "risk"})
     rows = rows[rows["n"] >= 1].assign(n=lambda frame: frame["n"].round().astype(int))
-    parts = [zones(part, float(str(alpha)), DELTA).frame() for alpha, part in rows.groupby("alpha")]
+    parts = [zones(part, float(str(alpha)), DELTA) for alpha, part in rows.groupby("alpha")]
     return pd.concat(parts, ignore_index=True) if parts else rows.assign(zone="")
 
 
@@ -113,11 +113,12 @@ def draw_limits(ax: "Axes", frame: pd.DataFrame, alpha: float) -> "Axes":
     top = max(0.5, float(frame["risk"].max()) + 0.06) if len(frame) else 0.5
     low = 8.0
     _draw_zones(ax, alpha, np.unique(np.geomspace(low, most, 120).round().astype(int)), top)
-    marks = zones({"n": [100], "risk": [0.0]}, alpha, DELTA)
-    curve = marks.curve(80)
+    curve = zones({"n": 1, "risk": np.linspace(0, 0.95 * alpha, 80)}, alpha, DELTA).astype(
+        {"stable": float, "closed_form": float}
+    )
     ax.plot(curve["stable"], curve["risk"], zorder=3, **NEEDED)
     ax.plot(curve["closed_form"], curve["risk"], zorder=3, **CLOSED_FORM)
-    ax.axvline(marks.floor, zorder=2, **FLOOR)
+    ax.axvline(floor(alpha, DELTA), zorder=2, **FLOOR)
     ax.axhline(alpha, color=GREY, lw=0.7, zorder=1)
     for row in frame.to_dict("records"):
         ink, mark = colour("data", str(row["data"])), marker("searcher", str(row["searcher"]))

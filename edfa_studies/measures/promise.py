@@ -14,6 +14,7 @@ import numpy as np
 from edfa.certification.certificate import Certificate
 from edfa.certification.rcps import HeldOutRisk, RecourseCertifier
 from edfa.certification.records import Records
+from edfa.certification.reference import Against
 from edfa.certification.replay import replay
 from edfa.certification.sample_size import n_required
 from edfa.typing import IntArray
@@ -71,9 +72,8 @@ def _records(materials: Materials, part: PartName, replayed: dict[str, Any]) -> 
     records = replay(
         plans,
         signal=signal,
-        reference=replayed.get("reference", "trajectory_end"),
+        against=Against(replayed.get("reference", "trajectory_end"), whole),
         loss=replayed.get("loss", "recourse"),
-        whole=whole,
         advisor=materials.cell.key,
         favourable=materials.desired_class,
     )

@@ -53,21 +53,17 @@ class Population:
         return records
 
     @cache  # noqa: B019  (a few populations, as long as a test)
-    def risks(self, target, undefined):
+    def risks(self, target):
         """All thresholds that differ, -inf first, and the exact risk at each."""
         levels = np.append(-np.inf, np.unique(self.signal))
-        return levels, np.array([self._risk(tau, target, undefined) for tau in levels])
+        return levels, np.array([self._risk(tau, target) for tau in levels])
 
-    def _risk(self, tau, target, undefined):
+    def _risk(self, tau, target):
         lost = eligible = 0.0
         for k, run in np.ndindex(self.loss.shape[:2]):
             weight = self.share[k] / self.loss.shape[1]
             legal = np.flatnonzero(self.legal[k, run])
             if not len(legal):
-                lost, eligible = (
-                    lost + weight * (undefined == "one"),
-                    eligible + weight * (undefined in ("zero", "one")),
-                )
                 continue
             low = legal[self.signal[k, run, legal] <= tau]
             stop = low[0] if len(low) else legal[-1]
@@ -77,7 +73,7 @@ class Population:
         return lost / eligible if eligible else 0.0
 
 
-def population(name, alpha, *, target="all", undefined="drop", seeds=1):
+def population(name, alpha, *, target="all", seeds=1):
     """Rules with thresholds 1, 2, ... beside "never", some of which are just bad.
 
     Monotone: 0, bad, 1. Non-monotone: 0, bad, 0, bad, and different people are let down by the two
@@ -86,8 +82,6 @@ def population(name, alpha, *, target="all", undefined="drop", seeds=1):
     """
     half = name == "half undefined"
     bad = alpha + OVER
-    if half and undefined in ("zero", "one"):  # the risk of all people, of whom half have no plan
-        bad = 2 * bad - (undefined == "one")
     lists = [(bad, (0, 1, 1)), (1 - bad, (0, 0, 1))]
     if name == "non-monotone":
         lists = [(bad, (0, 1, 0, 0)), (bad, (0, 0, 0, 1)), (1 - 2 * bad, (0, 0, 0, 0))]
@@ -139,11 +133,11 @@ def draws(people, n, times, seed, *, ordered):
     return np.array([np.repeat(np.arange(len(people.share)), row) for row in counts]), times
 
 
-def is_false(people, alpha, interval, *, target="all", undefined="drop"):
+def is_false(people, alpha, interval, *, target="all"):
     """Whether any of the thresholds from the first to the last of an interval has a risk above
     alpha.
     """
     first, last = interval
-    levels, risks = people.risks(target, undefined)
+    levels, risks = people.risks(target)
     begin, end = np.searchsorted(levels, [first, last], side="right") - 1
     return bool(risks[max(begin, 0) : end + 1].max() > alpha)

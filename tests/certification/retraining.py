@@ -15,7 +15,7 @@ import pandas as pd
 import edfa
 from edfa import Feature, Schema
 from edfa.acquisition import EDFA
-from edfa.certification import Records, replay
+from edfa.certification import Against, Records, replay
 from edfa.certification.risk_curve import trace
 from edfa.certification.stopping import Runs
 from edfa.predictors import committee
@@ -145,7 +145,10 @@ def advise(seed, *, size=1200, pool=900, next_models=12):
     def ask(judges):
         each = (One(judges, member) for member in range(len(judges)))
         return np.array(
-            [replay(plans, reference="retrained", judges=one, **options).loss for one in each]
+            [
+                replay(plans, against=Against("retrained", judges=one), **options).loss
+                for one in each
+            ]
         )
 
     judged = {}

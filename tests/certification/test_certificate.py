@@ -180,7 +180,6 @@ def test_whom_the_sentence_is_about():
         "Of people stopped early by this rule for whom some recourse exists"
     )
     assert "refused where this rule stops" in certify(data, 0.25, target="refused").sentence
-    assert "finds no recourse or" in certify(data, 0.25, undefined="one").sentence
     other = Records.from_frame(data.frame(), reference="all_features")
     assert "once all features are acquired" in certify(other, 0.25).sentence
 

@@ -7,7 +7,7 @@ import pytest
 from effort import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worlds import random_records
+from worlds import certified, random_records
 
 from edfa.certification import Records, RecourseCertifier, certify, hb_ucb
 from edfa.certification.bounds import BOUNDS
@@ -24,7 +24,7 @@ def test_paper_is_algorithm_2(data, grid):
     tau, feasible, taus, risks = algorithm2.algorithm2(
         algorithm2.as_people(data), alpha, delta, grid
     )
-    certificate = certify(data, alpha, delta, bound="paper", grid=grid)
+    certificate = certified(data, alpha, delta, bound="paper", grid=grid)
     assert (certificate.certified, certificate.tau) == (feasible, tau)
     result = RecourseCertifier(alpha, delta, bound="paper", grid=grid).search(data)
     assert np.array_equal(result.thresholds, taus)

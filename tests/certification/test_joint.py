@@ -7,6 +7,7 @@ from worlds import ALPHA, DELTA, MOST, as_records
 from edfa.certification import (
     JointCertificate,
     Records,
+    RecourseCertifier,
     certify,
     certify_jointly,
     critical_losses,
@@ -52,12 +53,14 @@ def test_all_candidates_hold_together():
     losses[:allowed, 1] = 1
     everyone = np.ones(n, dtype=bool)
     joint = certify_jointly(
-        {name: as_records(losses, everyone) for name in "abcd"}, ALPHA, bound="cp"
+        {name: as_records(losses, everyone) for name in "abcd"},
+        RecourseCertifier(ALPHA, bound="cp"),
     )
     assert all(certificate.complete for certificate in joint.certificates.values())
     losses[allowed, 1] = 1
     joint = certify_jointly(
-        {name: as_records(losses, everyone) for name in "abcd"}, ALPHA, bound="cp"
+        {name: as_records(losses, everyone) for name in "abcd"},
+        RecourseCertifier(ALPHA, bound="cp"),
     )
     assert not any(certificate.complete for certificate in joint.certificates.values())
 

@@ -13,6 +13,7 @@ import edfa
 from edfa import Feature, Schema
 from edfa.certification import (
     NO_PLAN,
+    Against,
     Certificate,
     Records,
     RecourseCertifier,
@@ -114,15 +115,15 @@ def by_hand(plans, judge):
 
 OPTIONS = {"loss": "let_down", "advisor": "points"}
 AGAINST = {
-    "trajectory_end": ({}, lambda person, facts: points(facts, "ab")),
-    "all_features": ({"whole": EVERYBODY}, lambda person, facts: points(facts)),
+    "trajectory_end": (Against(), lambda person, facts: points(facts, "ab")),
+    "all_features": (Against("all_features", EVERYBODY), lambda person, facts: points(facts)),
 }
 
 
 @pytest.mark.parametrize("reference", AGAINST)
 def test_let_downs_one_plan_at_a_time(reference):
-    plans, (options, judge) = make_plans(), AGAINST[reference]
-    records = replay(plans, reference=reference, **options, **OPTIONS)
+    plans, (against, judge) = make_plans(), AGAINST[reference]
+    records = replay(plans, against=against, **OPTIONS)
     lost, wasted = by_hand(plans, judge)
     np.testing.assert_array_equal(records.loss, lost)
     np.testing.assert_array_equal(records.wasted, wasted)
@@ -139,7 +140,7 @@ def test_what_the_blanket_leaves_out_lets_people_down():
     blanket's is blind.
     """
     plans = make_plans()
-    blanket, everything = (replay(plans, reference=r, **AGAINST[r][0], **OPTIONS) for r in AGAINST)
+    blanket, everything = (replay(plans, against=a, **OPTIONS) for a, _ in AGAINST.values())
     has_c = EVERYBODY[plans.people.person, 2] == 1
     assert (everything.loss[has_c & plans.legal] == 1).all()
     assert (blanket.loss[has_c & plans.legal] == 0).any()
@@ -155,12 +156,11 @@ def test_each_person_has_one_judge(seed):
         plans, lambda person, facts: judges.decide(drawn[person], np.array([facts]))[0]
     )
     for whole in (EVERYBODY, None):  # everything is known at the end of these runs
-        records = replay(
-            plans, reference="retrained", judges=judges, seed=seed, whole=whole, **OPTIONS
-        )
+        against = Against("retrained", whole, judges, seed)
+        records = replay(plans, against=against, **OPTIONS)
         np.testing.assert_array_equal(records.loss, lost)
         np.testing.assert_array_equal(records.wasted, wasted)
-    paper = replay(plans, reference="retrained", judges=judges, seed=seed, advisor="points")
+    paper = replay(plans, against=against, advisor="points")
     changed = np.nan_to_num(lost) == 1
     steady = plans.people.decision == wasted
     np.testing.assert_array_equal(
@@ -173,21 +173,19 @@ def test_what_cannot_be_judged_is_refused():
     with pytest.raises(
         DataError, match="the judges need 'c', which the run of person 0 never asks; pass whole="
     ):
-        replay(short, reference="retrained", judges=judges, **OPTIONS)
-    assert (
-        len(replay(short, reference="retrained", judges=judges, whole=EVERYBODY, **OPTIONS)) == 16
-    )
+        replay(short, against=Against("retrained", judges=judges), **OPTIONS)
+    assert len(replay(short, against=Against("retrained", EVERYBODY, judges), **OPTIONS)) == 16
     judges.columns = np.array([True, True, False])
-    assert len(replay(short, reference="retrained", judges=judges, **OPTIONS)) == 16
+    assert len(replay(short, against=Against("retrained", judges=judges), **OPTIONS)) == 16
     for options in ({"reference": "retrained"}, {"judges": judges}):
         with pytest.raises(SettingError, match="reference='retrained' and judges=, a committee"):
-            replay(make_plans(), **options, **OPTIONS)
+            Against(**options)
     with pytest.raises(DataError, match="whole must be complete and of shape"):
-        replay(short, reference="retrained", judges=judges, whole=EVERYBODY[:3], **OPTIONS)
+        replay(short, against=Against("retrained", EVERYBODY[:3], judges), **OPTIONS)
     with pytest.raises(UnknownNameError, match="did you mean 'let_down'"):
         replay(make_plans(), loss="letdown")
-    with pytest.raises(UnknownNameError, match="did you mean 'judge"):
-        certify(make_plans(), judgs=judges)
+    with pytest.raises(UnknownNameError, match="did you mean 'against"):
+        certify(make_plans(), againts=judges)
 
 
 def test_a_let_down_needs_a_desired_class(german):
@@ -205,8 +203,9 @@ def test_who_chose_the_plans_does_not_judge_them():
     class Searcher:
         committee = judges
 
+    against = Against("retrained", judges=judges)
     with pytest.raises(SettingError, match="these judges chose the plans"):
-        replay(make_plans(searcher=Searcher()), reference="retrained", judges=judges, **OPTIONS)
+        replay(make_plans(searcher=Searcher()), against=against, **OPTIONS)
 
 
 def test_a_plan_at_the_last_step_is_not_let_down_by_its_own_model(german):
@@ -228,16 +227,17 @@ def test_options_go_all_the_way(german):
     plans, test = (
         german.find_plans(part, desired_class=1) for part in (german.calibration, german.test)
     )
-    options = {"reference": "all_features", "loss": "let_down"}
-    certifier = RecourseCertifier(alpha=0.9).calibrate(
-        plans, whole=german.table.calibration.X, **options
+    options, whole = (
+        {"against": Against("all_features", part.X), "loss": "let_down"}
+        for part in (german.table.calibration, german.table.test)
     )
+    certifier = RecourseCertifier(alpha=0.9).calibrate(plans, **options)
     certificate = certifier.certificate_
     assert (certificate.loss, certificate.reference) == ("let_down", "all_features")
-    assert certificate == certify(plans, alpha=0.9, whole=german.table.calibration.X, **options)
-    held = certifier.evaluate(test, whole=german.table.test.X)
-    assert held == certifier.evaluate(replay(test, whole=german.table.test.X, **options))
-    assert held != certifier.evaluate(test, whole=german.table.test.X, loss="recourse")
+    assert certificate == certify(plans, alpha=0.9, **options)
+    held = certifier.evaluate(test, against=whole["against"])
+    assert held == certifier.evaluate(replay(test, **whole))
+    assert held != certifier.evaluate(test, **whole | {"loss": "recourse"})
     with pytest.raises(SettingError, match="loss= goes with plans; records say it themselves"):
         certifier.evaluate(replay(test), loss="let_down")
 

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from worlds import as_lists, three_people, without_plans
+from worlds import as_lists, certified, three_people, without_plans
 
 import edfa
 from edfa import EDFA, MaskedMLP, Nearest, Rules, SubsetXGB
 from edfa.acquisition import Greedy, RandomBlanket
 from edfa.certification import (
+    Against,
     Records,
     RecourseCertifier,
     certify,
@@ -35,19 +36,13 @@ from edfa.people import Background, People
         ({"delta": 0}, "delta lies between"),
         ({"delta": float("nan")}, "delta lies between"),
         ({"alpha": "much"}, "alpha is a number"),
-        ({"confidence_level": 95}, "confidence_level lies between"),
         ({"bound": "hbkl"}, "bound is not 'hbkl'; did you mean 'hb_kl'"),
-        ({"walk": "gridfree"}, "did you mean 'grid_free'"),
         ({"target": "denied"}, "target is not 'denied'; known: all, early, act, refused"),
-        ({"undefined": "nan"}, "undefined is not 'nan'"),
         ({"groups": "sex"}, "groups is not 'sex'"),
         ({"target": "early"}, "needs anchor="),
-        ({"target": "refused", "undefined": "one"}, "goes with undefined="),
-        ({"target": "refused", "bound": "paper"}, "not with bound='paper'"),
+        ({"target": "refused", "bound": "paper"}, "goes with target='all'"),
         ({"horizon": 100, "bound": "cp"}, "goes with bound='wsr'"),
         ({"horizon": 0}, "horizon= is a number of people"),
-        ({"walk": "fixed"}, "a list of rising thresholds"),
-        ({"walk": "fixed", "grid": [0.2, 0.1]}, "a list of rising thresholds"),
         ({"bound": "paper", "grid": 1}, "at least 2"),
     ],
 )
@@ -59,7 +54,7 @@ def test_settings_are_checked_before_any_work(settings, match):
 def test_other_refusals():
     with pytest.raises(DataError, match="needs the column 'refused'"):
         certify(three_people(), target="refused")
-    with pytest.raises(SettingError, match="use RecourseCertifier"):
+    with pytest.raises(UnknownNameError, match="no option named 'groups'"):
         certify(three_people(), groups="joint")
 
 
@@ -71,26 +66,18 @@ def test_a_step_without_a_plan_can_be_blamed():
     assert certify(strict, 0.4, 0.4).first.risk == 1
 
 
-def test_what_the_undefined_count_as():
+def test_whoever_never_has_a_plan_is_left_out():
     data = simulate_records(200, seed=1)
     frame = data.frame()
     half = Records.from_frame(frame.assign(legal=frame.legal & (frame.person % 2 == 0)))
-    drop, alpha, zero, one = (
-        certify(half, 0.2, undefined=u) for u in ("drop", "alpha", "zero", "one")
-    )
-    assert [certificate.n for certificate in (drop, alpha, zero, one)] == [100, 200, 200, 200]
-    assert drop.speaks_for == 0.5
-    assert drop.tau == alpha.tau, "with single runs, alpha is the exact bound on the defined ones"
-    assert zero.tau > drop.tau, "a joint risk is diluted"
-    assert one.status == "risk_limited", "half of the people find no recourse"
-    assert (
-        certify(half, 0.2, undefined="alpha", bound="hb").tau <= certify(half, 0.2, bound="hb").tau
-    )
+    alone = Records.from_frame(frame[frame.person % 2 == 0])
+    certificate = certify(half, 0.2)
+    assert (certificate.n, certificate.speaks_for, certificate.left_out) == (100, 0.5, 100)
+    assert certificate.tau == certify(alone, 0.2).tau
 
 
 def test_certifier_keeps_one_certificate_and_says_so():
-    certifier = RecourseCertifier(confidence_level=0.9)
-    assert certifier.delta == 0.1
+    certifier = RecourseCertifier(delta=0.1)
     with pytest.raises(Exception, match="call calibrate"):
         certifier.stop(simulate_records(2))
     assert certifier.calibrate(simulate_records(100)) is certifier
@@ -99,23 +86,9 @@ def test_certifier_keeps_one_certificate_and_says_so():
     assert certifier.certificate_.n == 120
 
 
-def test_walks_and_grids():
-    data = simulate_records(300, seed=1)
-    free = certify(data, 0.2)
-    fixed = certify(data, 0.2, walk="fixed", grid=np.linspace(0, 0.5, 201))
-    quantile = certify(data, 0.2, walk="quantile", grid=400)
-    assert fixed.tau == pytest.approx(free.tau, abs=0.005)
-    assert quantile.tau == pytest.approx(free.tau, abs=0.01)
-    assert fixed.tau in np.linspace(0, 0.5, 201)
-    coarse = certify(data, 0.2, walk="fixed", grid=[0.49])
-    assert (coarse.certified, coarse.tau) == (True, -np.inf), (
-        "never stopping early is always the first hypothesis"
-    )
-
-
 def test_looking_while_people_arrive():
     data = simulate_records(400, seed=3)
-    looks = [certify(data.take(data.person < n), 0.2, horizon=400) for n in range(20, 401, 20)]
+    looks = [certified(data.take(data.person < n), 0.2, horizon=400) for n in range(20, 401, 20)]
     assert {look.method for look in looks} == {"wsr"}
     assert looks[-1].certified
     assert all("one look" not in warning for look in looks for warning in look.warnings)
@@ -172,8 +145,8 @@ def test_a_trajectory_needs_somebody_who_knows_the_searcher(german):
             call(german.test)
     with pytest.raises(DataError, match="from plans or records, not Trajectory; find_recourse"):
         RecourseCertifier().calibrate(german.test)
-    with pytest.raises(SettingError, match="reference= goes with plans"):
-        RecourseCertifier().calibrate(replay(german.plans), reference="all_features")
+    with pytest.raises(SettingError, match="against= goes with plans"):
+        RecourseCertifier().calibrate(replay(german.plans), against=Against("all_features"))
     with pytest.raises(DataError, match="have no losses: they can be stopped"):
         certify(watch(german.plans))
     again = edfa.recourse.Plans.from_json(german.plans.to_json())
@@ -198,13 +171,12 @@ def test_the_same_way_is_used_to_find_a_trajectorys_plans(german):
 
 def test_against_all_features_to_the_end(german):
     certifier = RecourseCertifier(alpha=0.9).calibrate(
-        german.plans, reference="all_features", whole=german.table.calibration.X
+        german.plans, against=Against("all_features", german.table.calibration.X)
     )
     assert "once all features are acquired" in certifier.certificate_.sentence
-    measured = certifier.evaluate(german.test, whole=german.table.test.X)
-    assert measured == certifier.evaluate(
-        replay(german.test_plans, reference="all_features", whole=german.table.test.X)
-    )
+    whole = Against("all_features", german.table.test.X)
+    measured = certifier.evaluate(german.test, against=whole)
+    assert measured == certifier.evaluate(replay(german.test_plans, against=whole))
     with pytest.raises(DataError, match="pass whole="):
         certifier.evaluate(german.test)
 
@@ -243,7 +215,7 @@ def test_the_other_certificates_take_plans_too(german):
         records, certificate, **limits
     )
     others = german.find_plans(german.calibration, Nearest(german.table.train, max_changes=1))
-    joint = certify_jointly({"plan": plans, "other": others}, 0.6)
+    joint = certify_jointly({"plan": plans, "other": others}, RecourseCertifier(0.6))
     assert joint.certificates["plan"] == certify(plans, 0.6, 0.025)
     assert joint.certificates["plan"].advisor != joint.certificates["other"].advisor
 

@@ -23,7 +23,7 @@ class Step(NamedTuple):
     refused: bool
 
 
-def by_hand(data, tau, target, undefined):
+def by_hand(data, tau, target):
     """Loss, eligible share, cost and share triggered of each person with a defined loss, (people,
     4), by loops.
     """
@@ -35,23 +35,17 @@ def by_hand(data, tau, target, undefined):
         runs.setdefault(row.person, {}).setdefault(row.seed, []).append(row)
     people = []
     for seeds in runs.values():
-        results = [
-            result
-            for run in seeds.values()
-            if (result := by_hand_of_run(run, tau, target, undefined))
-        ]
+        results = [result for run in seeds.values() if (result := by_hand_of_run(run, tau, target))]
         if results:
             people.append(np.mean(results, axis=0))
     return np.array(people)
 
 
-def by_hand_of_run(run, tau, target, undefined):
+def by_hand_of_run(run, tau, target):
     """``by_hand`` for one run, a list of steps; None if it is left out."""
     legal = [step for step in run if step.legal]
     if not legal:
-        if undefined == "drop":
-            return None
-        return float(undefined == "one"), float(undefined in ("zero", "one")), run[-1].spent, 0.0
+        return None
     low = [step for step in legal if step.signal <= tau]
     stop = low[0] if low else legal[-1]
     early = bool(low) and stop.step < run[-1].step
@@ -63,14 +57,13 @@ def by_hand_of_run(run, tau, target, undefined):
 @given(
     random_records(fractions=True),
     st.sampled_from(["all", "early", "refused"]),
-    st.sampled_from(["drop", "alpha"]),
 )
-def test_the_curve_is_what_the_loops_say(data, target, undefined):
-    curve = trace(Runs.from_records(data), target, undefined)
+def test_the_curve_is_what_the_loops_say(data, target):
+    curve = trace(Runs.from_records(data), target)
     points = np.arange(len(curve.tau))
     lost, eligible = curve.people_at(points)
     for point, tau in enumerate(curve.tau):
-        expected = by_hand(data, tau, target, undefined)
+        expected = by_hand(data, tau, target)
         assert curve.n == len(expected)
         assert np.allclose(np.sort(lost[point]), np.sort(expected[:, 0]))
         assert np.allclose(np.sort(eligible[point]), np.sort(expected[:, 1]))
@@ -78,7 +71,7 @@ def test_the_curve_is_what_the_loops_say(data, target, undefined):
     between = np.arange(-1, 5) / 4 + 0.01
     triggered, cost = curve.triggered_and_cost(between)
     for i, tau in enumerate(between):
-        expected = by_hand(data, tau, target, undefined)
+        expected = by_hand(data, tau, target)
         assert np.allclose([cost[i], triggered[i]], expected[:, 2:].mean(axis=0))
         assert np.isclose(curve.lost[curve.index(tau)], expected[:, 0].sum()), (
             "nothing happens between breakpoints"
@@ -87,9 +80,9 @@ def test_the_curve_is_what_the_loops_say(data, target, undefined):
 
 
 @settings(max_examples=some(40), deadline=None)
-@given(random_records(), st.sampled_from(["zero", "one", "drop"]))
-def test_counts_are_exact(data, undefined):
-    curve = trace(Runs.from_records(data), "all", undefined)
+@given(random_records())
+def test_counts_are_exact(data):
+    curve = trace(Runs.from_records(data), "all")
     assert curve.lost_count is not None
     assert np.allclose(curve.lost_count / curve.unit, curve.lost)
-    assert np.isclose(curve.lost[-1], by_hand(data, 9.0, "all", undefined)[:, 0].sum())
+    assert np.isclose(curve.lost[-1], by_hand(data, 9.0, "all")[:, 0].sum())

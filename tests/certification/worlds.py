@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from hypothesis import strategies as st
 
-from edfa.certification import Records
+from edfa.certification import Records, RecourseCertifier
 from edfa.certification.simulate import simulate_records
 
 ALPHA, DELTA, DRAWS = 0.2, 0.05, 10_000
@@ -142,3 +142,8 @@ def random_records(draw, most=8, fractions=False):
 def as_lists(stops):
     """What a rule did, in a form that can be compared."""
     return stops.step.tolist(), stops.triggered.tolist(), stops.spent.tolist(), stops.sentence
+
+
+def certified(records, alpha=0.2, delta=0.05, **settings):
+    """The certificate of a certifier with these settings."""
+    return RecourseCertifier(alpha, delta, **settings).certificate_for(records)

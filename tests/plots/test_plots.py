@@ -338,9 +338,7 @@ def certificate(status="certified", **changes):
     curve = tuple(Point(tau, risk, bound, 0.01, 0.5, cost) for tau, risk, bound, cost in points)
     stop = {"tau": 0.2, "risk": 0.1, "bound": 0.18, "cost": 6.0} if status == "certified" else {}
     values = {"curve": curve, "target": "early", "loss": "let_down"} | stop | changes
-    return Certificate(
-        status, 0.2, 0.05, "cp", "fixed", undefined="drop", people=100, n=80, runs=80, **values
-    )
+    return Certificate(status, 0.2, 0.05, "cp", people=100, n=80, **values)
 
 
 def test_the_curve_and_its_stop_are_the_certificates(ax):

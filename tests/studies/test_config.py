@@ -367,10 +367,10 @@ def test_cells_say_all_that_their_result_depends_on():
 
 
 def test_a_promise_of_ones_own_is_the_papers_with_changes():
-    text = '[promises.mine]\nalphas = [0.1]\nmethods = ["hb"]\nundefined = "one"\n'
+    text = '[promises.mine]\nalphas = [0.1]\nmethods = ["hb"]\ngrid = 50\n'
     promise = one(text + PROMISE + 'promise = "mine"').settings["promise"]
     assert promise["name"] == "mine"
-    assert (promise["alphas"], promise["methods"], promise["undefined"]) == ([0.1], ["hb"], "one")
+    assert (promise["alphas"], promise["methods"], promise["grid"]) == ([0.1], ["hb"], 50)
     assert promise["signal"] == "uncertainty"
 
 

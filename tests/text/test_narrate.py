@@ -21,7 +21,7 @@ from edfa import Blanket, Feature, Overlay, Rules, Schema
 from edfa.advice.answers import DEVIATIONS, Decision, Question, QuestionReason, Standing, Status
 from edfa.certification.certificate import Certificate
 from edfa.certification.records import Reference
-from edfa.certification.risk_curve import Target, Undefined
+from edfa.certification.risk_curve import Target
 from edfa.commands.dialogue import Dialogue
 from edfa.data.encode import Flag, FlagKind
 from edfa.errors import FactError, UnknownNameError
@@ -40,7 +40,7 @@ from edfa.text.limits import in_words, is_among
 LANGUAGES = phrases.LANGUAGES
 SCHEMA = edfa.load("german").schema
 CERTIFICATE = Certificate(
-    "certified", 0.2, 0.05, "cp", "all", "all", "drop", 210, 200, 200, tau=0.1, risk=0.1, bound=0.2
+    "certified", 0.2, 0.05, "cp", "all", 210, 200, tau=0.1, risk=0.1, bound=0.2
 )
 BARE = dict.fromkeys(f.name for f in fields(Plan)) | {
     "changes": (),
@@ -311,25 +311,20 @@ def german_statements(language):
 
 
 def certificates():
-    for target, undefined, reference, group in product(
-        get_args(Target), get_args(Undefined), get_args(Reference), (None, "small")
-    ):
-        yield replace(
-            CERTIFICATE, target=target, undefined=undefined, reference=reference, group=group
-        )
+    for target, reference, group in product(get_args(Target), get_args(Reference), (None, "small")):
+        yield replace(CERTIFICATE, target=target, reference=reference, group=group)
 
 
 def promises():
     limits = ((None, "survival"), (0.5, "survival"), (0.4, "plan"))
-    for target, reference, alpha, undefined, (ceiling, signal) in product(
-        get_args(Target), get_args(Reference), (0.2, 0.15), ("drop", "zero", "one"), limits
+    for target, reference, alpha, (ceiling, signal) in product(
+        get_args(Target), get_args(Reference), (0.2, 0.15), limits
     ):
         yield replace(
             CERTIFICATE,
             target=target,
             reference=reference,
             alpha=alpha,
-            undefined=undefined,
             ceiling=ceiling,
             signal=signal,
             include_last_step=target == "early",
