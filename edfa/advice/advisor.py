@@ -3,7 +3,7 @@ may act.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -35,6 +35,7 @@ from edfa.advice.promise import certify_people, choose_reference, dry_run, roll_
 from edfa.advice.receipt import Receipt, Verification
 from edfa.advice.terms import Ending, Promise, check_group
 from edfa.advice.verify import verify
+from edfa.artifacts import MANIFEST, readable
 from edfa.blanket.discovery import discover
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate, GroupCertificates
@@ -477,12 +478,13 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         it or nothing.
         """
         promise = self.fitted.promise
-        settings = {name: getattr(self, name) for name in persist.SETTINGS} | {
+        plain = {f.name: getattr(self, f.name) for f in fields(persist.PlainSettings)} | {
             "min_need": promise.min_need,
             "alpha": promise.ending.alpha,
             "delta": promise.delta,
             "target": promise.ending.target,
         }
+        settings = persist.PlainSettings(**plain)
         persist.save(self.fitted, settings, getattr(self, "evaluation_", None), folder)
 
     @classmethod
@@ -498,7 +500,8 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
             "searcher": fitted.searcher,
             "rules": None if fitted.operator_rules == NO_RULES else fitted.operator_rules,
         }
-        advisor = cls(fitted.blanket, fitted.model, **parts, **settings)
+        with readable(f"{folder}: its {MANIFEST}"):
+            advisor = cls(fitted.blanket, fitted.model, **parts, **asdict(settings))
         advisor.fitted_ = fitted
         if evaluation is not None:
             advisor.evaluation_ = evaluation

@@ -16,6 +16,7 @@ from edfa.acquisition.base import Policy
 from edfa.acquisition.loop import Budget, run_policy
 from edfa.blanket.discovery import METHODS
 from edfa.blanket.units import Blanket
+from edfa.certification.replay import SIGNALS
 from edfa.data.rules import Rules
 from edfa.data.schema import Schema
 from edfa.data.table import Table
@@ -37,7 +38,6 @@ __all__ = [
     "check_settings",
     "default_policy",
     "default_signal",
-    "fit_predictor",
     "keep_path",
     "new_policy",
     "new_predictor",
@@ -45,13 +45,10 @@ __all__ = [
 ]
 
 Threshold = float | str | None
-SIGNALS = ("uncertainty", "plan", "survival")
-SETTINGS: dict[str, dict[str, Any]] = {"xgb": {"mode": "mixed"}}  # of models that are given by name
-WALKERS = 1_000  # training people who show which sets of known features lie on the policy's path
-SECOND_LOOK = (
-    64  # completions on which plans are looked at again, where a model of the user's own decides
-)
-KEPT = 64  # sets that keep a model of their own, those that most of them pass
+BY_NAME: dict[str, dict[str, Any]] = {"xgb": {"mode": "mixed"}}  # settings of models by name
+PATH_PEOPLE = 1_000  # training people who show which sets of features lie on the policy's path
+SECOND_LOOK = 64  # completions on which plans are looked at again, where a user model decides
+PATH_SETS = 64  # sets that have a model of their own, those that most of them pass
 
 
 def check_settings(
@@ -118,7 +115,7 @@ def new_predictor(
     cannot obey these.
     """
     model: Predictor = (
-        PREDICTORS[chosen](**SETTINGS.get(chosen, {})) if isinstance(chosen, str) else clone(chosen)
+        PREDICTORS[chosen](**BY_NAME.get(chosen, {})) if isinstance(chosen, str) else clone(chosen)
     )
     if isinstance(chosen, str) and "seed" in model.get_params():
         model.set_params(seed=seed)
@@ -129,20 +126,6 @@ def new_predictor(
     if len(table.schema.classes) > 2:
         model.favourable = table.schema.classes.index(table.schema.favourable)
     return model
-
-
-def fit_predictor(
-    chosen: str | Predictor,
-    table: Table,
-    threshold: Threshold,
-    seed: int,
-    *,
-    obey_directions: bool = True,
-) -> Predictor:
-    """The model, fitted on the training part of ``table``."""
-    return new_predictor(chosen, table, threshold, seed, obey_directions=obey_directions).fit_table(
-        table.train
-    )
 
 
 def _tell_directions(model: Predictor, schema: Schema) -> None:
@@ -269,7 +252,7 @@ def keep_path(
     if not isinstance(model, SubsetXGB | Wrapped) or _by_subsets(model) is None:
         return model
     train = searcher.train_
-    some = np.sort(np.random.default_rng(seed).permutation(len(train))[:WALKERS])
+    some = np.sort(np.random.default_rng(seed).permutation(len(train))[:PATH_PEOPLE])
     # A policy that chooses for each person may pass any set: the masked model shows the way without
     # training for it.
     masked = model.keeping(np.ones((1, len(train.schema)), dtype=bool))
@@ -281,7 +264,7 @@ def keep_path(
     shown, count = np.unique(~np.isnan(walked.people().X[:, visible]), axis=0, return_counts=True)
     passed = np.zeros((len(shown), len(background.visible)), dtype=bool)
     passed[:, visible] = shown
-    most = passed[np.argsort(-count, kind="stable")[:KEPT]]
+    most = passed[np.argsort(-count, kind="stable")[:PATH_SETS]]
     always = np.array(
         [background.visible, background.start & background.visible, np.ones_like(background.start)]
     )

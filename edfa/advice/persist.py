@@ -8,9 +8,9 @@ again from all that it was made of.
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from edfa.acquisition import POLICIES
 from edfa.acquisition.base import Policy
@@ -37,8 +37,8 @@ from edfa.artifacts import (
 )
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate, GroupCertificates
-from edfa.certification.rcps import RecourseCertifier
-from edfa.certification.records import REFERENCES
+from edfa.certification.records import REFERENCES, Reference
+from edfa.certification.risk_curve import Target
 from edfa.data.encode import Encoder
 from edfa.data.rules import Rules
 from edfa.data.schema import Schema
@@ -49,38 +49,41 @@ from edfa.predictors import PREDICTORS
 from edfa.predictors.committee import Committee
 from edfa.predictors.monotone import DirectionCheck
 from edfa.predictors.wrapped import Wrapped
-from edfa.reading import parse_json
+from edfa.reading import parse, parse_json
 from edfa.recourse import SEARCHERS
 from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.writing import list_files, replace_folder
 
-__all__ = ["FORMAT", "SETTINGS", "check_target_folder", "load", "save"]
+__all__ = ["FORMAT", "PlainSettings", "check_target_folder", "load", "save"]
 
 ROWS = "calibration.safetensors"
-OWN = "own"  # the name of a model of the user's own
-SETTINGS = (
-    "signal",
-    "budget",
-    "alpha",
-    "delta",
-    "target",
-    "reference",
-    "committee",
-    "min_survival",
-    "min_need",
-    "seed",
-    "threshold",
-    "obey_directions",
-    "groups",
-)
-"""The plain settings of an advisor; its parts are described by their class and their own settings.
-"""
+OWN = "own"  # the name of a user model
+Number = int | float  # one that was written as 0 is read as 0, not as 0.0
+
+
+@dataclass(frozen=True)
+class PlainSettings:
+    """The plain settings of an advisor; its parts are described by their class and their own."""
+
+    signal: str | None
+    budget: Number | Literal["inf"]
+    alpha: Number
+    delta: Number
+    target: Target
+    reference: Reference | Literal["auto"]
+    committee: int
+    min_survival: Number
+    min_need: Number
+    seed: int
+    threshold: Number | str | None
+    obey_directions: bool
+    groups: str | None
 
 
 def save(
     fitted: FittedAdvisor,
-    settings: Mapping[str, Any],
+    settings: PlainSettings,
     evaluation: AdvisorEvaluation | None,
     folder: str | Path,
 ) -> None:
@@ -109,7 +112,7 @@ def save(
             "seed": fitted.train.seed,
             "shares": fitted.train.shares,
         },
-        "settings": dict(settings),
+        "settings": asdict(settings),
         "signal": fitted.promise.ending.signal,
         "reference": fitted.promise.reference,
         "predictor": {
@@ -131,7 +134,7 @@ def save(
 
 def load(
     folder: str | Path, model: Any = None
-) -> tuple[FittedAdvisor, dict[str, Any], AdvisorEvaluation | None]:
+) -> tuple[FittedAdvisor, PlainSettings, AdvisorEvaluation | None]:
     """Read what ``save`` wrote.
 
     Parameters
@@ -144,7 +147,7 @@ def load(
     Returns
     -------
     tuple
-        The fitted advisor, its plain settings (``SETTINGS``), and its evaluation, if there is one.
+        The fitted advisor, its plain settings, and its evaluation, if there is one.
 
     Raises
     ------
@@ -156,10 +159,11 @@ def load(
     manifest, saved = read_saved(root)
     try:
         with readable(f"what its {MANIFEST} describes"):
-            _check_settings(manifest["settings"])
-            fitted = replace(_assemble(saved, manifest, model), made_with=_made_with(manifest))
+            settings = parse(PlainSettings, manifest["settings"], "settings", UnreadableError)
+            fitted = _assemble(saved, manifest, settings, model)
+            fitted = replace(fitted, made_with=_made_with(manifest))
             _check_identity(fitted)
-            return fitted, dict(manifest["settings"]), _read_evaluation(saved, fitted.fingerprint)
+            return fitted, settings, _read_evaluation(saved, fitted.fingerprint)
     except UnreadableError as error:
         raise UnreadableError(f"{root} holds no whole advisor: {error}") from None
 
@@ -202,32 +206,6 @@ def _made_with(manifest: Mapping[str, Any]) -> dict[str, str]:
     return made_with
 
 
-def _check_settings(settings: Mapping[str, Any]) -> None:
-    """Raise an error for settings that no advisor has; ``Advisor`` itself checks names."""
-    if unknown := sorted(set(settings) - set(SETTINGS)):
-        raise UnreadableError(f"there is no setting {unknown[0]!r}")
-    kinds = {"seed": int, "committee": int, "obey_directions": bool}
-    if wrong := [
-        name
-        for name, kind in kinds.items()
-        if name in settings and type(settings[name]) is not kind
-    ]:
-        raise UnreadableError(f"{wrong[0]} is {settings[wrong[0]]!r}")
-    levels = {
-        name: settings[name] for name in ("alpha", "delta", "min_survival", "min_need", "threshold")
-    }
-    for name, value in levels.items():
-        plain = type(value) in (int, float) or (name == "threshold" and value in (None, "balanced"))
-        if not plain or (not isinstance(value, str | None) and not 0 <= value <= 1):
-            raise UnreadableError(f"{name} is {value!r}")
-    anchor = 0.0 if settings["target"] in ("early", "act") else None
-    RecourseCertifier(
-        settings["alpha"], settings["delta"], target=settings["target"], anchor=anchor
-    )
-    if settings["reference"] not in ("auto", *REFERENCES) or settings["committee"] in (1, -1):
-        raise UnreadableError(f"reference is {settings['reference']!r}")
-
-
 def _write_parts(
     fitted: FittedAdvisor, evaluation: AdvisorEvaluation | None, partial: Path
 ) -> None:
@@ -256,14 +234,16 @@ def _write_parts(
     (partial / ROWS).write_bytes(save_arrays({"X": fitted.calibration}))
 
 
-def _assemble(saved: Folder, manifest: dict[str, Any], own: Any) -> FittedAdvisor:
+def _assemble(
+    saved: Folder, manifest: dict[str, Any], settings: PlainSettings, own: Any
+) -> FittedAdvisor:
     nouns: tuple[tuple[str, Any], ...] = (
         ("schema", Schema),
         ("encoder", Encoder),
         ("blanket", Blanket),
     )
     schema, encoder, blanket = (_read(saved, name, noun) for name, noun in nouns)
-    origin, settings = manifest["table"], manifest["settings"]
+    origin = manifest["table"]
     frame = people_from_parquet(saved.files["train.parquet"], "train.parquet")
     if list(frame.columns) != [*schema.names, schema.target] or encoder.names != schema.names:
         raise UnreadableError("train.parquet has other columns than the card")
@@ -293,17 +273,17 @@ def _assemble(saved: Folder, manifest: dict[str, Any], own: Any) -> FittedAdviso
         fitted,
         fingerprint=manifest["fingerprint"],
         promise=Promise(
-            Ending(signal=manifest["signal"], target=settings["target"], alpha=settings["alpha"]),
-            settings["delta"],
+            Ending(signal=manifest["signal"], target=settings.target, alpha=settings.alpha),
+            settings.delta,
             reference,
-            settings["min_survival"],
-            settings["min_need"],
-            settings["groups"],
+            settings.min_survival,
+            settings.min_need,
+            settings.groups,
             _read_certificate(saved),
         ),
         judges=Committee.from_folder(judges, fitted.predictor) if judges.files else None,
         calibration=_read_rows(saved, len(schema)),
-        budget=settings["budget"],
+        budget=settings.budget,
         operator_rules=_read(saved, "rules", Rules),
         directions=_read(saved, "directions", DirectionCheck),
     )

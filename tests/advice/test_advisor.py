@@ -17,7 +17,7 @@ import edfa
 from edfa.advice.assessment import Assessment
 from edfa.advice.batch import advise
 from edfa.advice.evaluation import AdvisorEvaluation
-from edfa.advice.factory import fit_predictor
+from edfa.advice.factory import new_predictor
 from edfa.advice.promise import roll_out
 from edfa.advice.standing import follow_policy
 from edfa.errors import DataError, SettingError, UnknownNameError
@@ -426,7 +426,8 @@ def test_advisors_and_receipts_show_themselves():
 @pytest.mark.parametrize("name", ["xgb", "bn"])
 def test_a_model_by_name_takes_the_seed_where_it_has_one(name):
     table = edfa.load("german")
-    model = fit_predictor(name, table, "balanced", seed=3, obey_directions=name != "bn")
+    model = new_predictor(name, table, "balanced", seed=3, obey_directions=name != "bn")
+    model.fit_table(table.train)
     assert model.get_params().get("seed", 3) == 3
     assert model.threshold == pytest.approx(0.7)
     assert model.predict_proba(table.test.X[:5]).shape == (5, 2)

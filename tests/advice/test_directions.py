@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 import edfa
 from edfa.advice.compare import Comparison, check_comparable, compare_free
-from edfa.advice.factory import fit_predictor, new_predictor
+from edfa.advice.factory import new_predictor
 from edfa.cli import app
 from edfa.errors import SettingError
 from edfa.predictors.monotone import check_directions, signs
@@ -210,10 +210,10 @@ def test_a_threshold_with_three_classes_from_table_to_plan(threshold, tmp_path):
 
 
 def test_a_threshold_between_two_classes_is_as_it_was():
-    model = fit_predictor(edfa.SubsetXGB(n_estimators=5), GERMAN, 0.6, 0)
+    model = new_predictor(edfa.SubsetXGB(n_estimators=5), GERMAN, 0.6, 0).fit_table(GERMAN.train)
     assert (model.threshold, model.favourable) == (0.6, None)
     turned = edfa.Table(GERMAN.frame, replace(FREE.schema, favourable="bad"), name="turned")
-    model = fit_predictor(edfa.SubsetXGB(n_estimators=5), turned, 0.6, 0)
+    model = new_predictor(edfa.SubsetXGB(n_estimators=5), turned, 0.6, 0).fit_table(turned.train)
     assert model.threshold == np.nextafter(0.4, 1)
     chances = np.array([[0.6, 0.4], [0.59, 0.41]])
     assert model.decide(chances).tolist() == [0, 1]
