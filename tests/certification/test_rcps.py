@@ -17,13 +17,12 @@ from edfa.certification import (
     certify_cost,
     certify_expected_risk,
     certify_jointly,
-    digest,
-    identify,
     replay,
     watch,
 )
 from edfa.certification.simulate import simulate_records
 from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError
+from edfa.fingerprint import digest, identify
 from edfa.people import Background, People
 
 

@@ -11,12 +11,12 @@ from edfa.certification import (
     Records,
     RecourseCertifier,
     certify,
-    fingerprint,
     replay,
     watch,
 )
 from edfa.certification.simulate import simulate_records
 from edfa.errors import DataError, MismatchError, SettingError
+from edfa.fingerprint import fingerprint
 
 
 def test_stopping_is_first_legal_step_below_else_the_last_legal_one():
