@@ -1,5 +1,6 @@
 """The examples of docs/certification.md are run as they stand."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -10,11 +11,13 @@ def test_the_guide_runs_and_says_what_it_claims():
     namespace: dict[str, object] = {}
     claims = 0
     for text in re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), flags=re.S):
-        for line in text.splitlines():
-            code, _, claim = line.partition("# -> ")
+        lines = text.splitlines()
+        for statement in ast.parse(text).body:
+            code = ast.unparse(statement)
+            _, _, claim = lines[statement.end_lineno - 1].partition("# -> ")
             if claim:
-                assert eval(code, namespace) == eval(claim.split("; ")[0], {}), line  # noqa: S307
+                assert eval(code, namespace) == eval(claim.split("; ")[0], {}), code  # noqa: S307
                 claims += 1
             else:
-                exec(line, namespace)  # noqa: S102
+                exec(code, namespace)  # noqa: S102
     assert claims == 21

@@ -278,8 +278,12 @@ def no_running_maximum(patch):
 
 def all_people_for_the_defined(patch):
     """The mean over the defined, with the number of all: 100 here."""
-    allowed = module._allowed_losses
-    patch.setattr(module, "_allowed_losses", lambda n, *levels: allowed(100, *levels) * n // 100)
+    exact = module.p_value
+
+    def diluted(bound, mu, n, losses, m):
+        return exact(bound, mu, 100, losses=-(-losses * 100 // n), m=m)
+
+    patch.setattr(module, "p_value", diluted)
 
 
 def two_sided_bets(patch):

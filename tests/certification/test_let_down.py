@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from exact import ExactModel
+from worlds import certified
 
 import edfa
 from edfa import Feature, Schema
@@ -308,7 +309,7 @@ def test_the_sentence_says_to_whom_and_against_what(reference):
         signal_name="survival",
         reference=reference,
     )
-    certificate = certify(records, 0.25, target="early", anchor=0.1, ceiling=0.5)
+    certificate = certified(records, 0.25, target="early", anchor=0.1, ceiling=0.5)
     english, german = LATER[reference]
     assert certificate.sentence == (
         "Of people whom this rule tells to act before everything is asked, a share of at "
@@ -321,7 +322,7 @@ def test_the_sentence_says_to_whom_and_against_what(reference):
     )
     assert german in certificate.words("de")
     assert "dennoch abgelehnt" in certificate.words("de")
-    alone = certify(records, 0.25, target="early", anchor=0.1, include_last_step=False)
+    alone = certified(records, 0.25, target="early", anchor=0.1, include_last_step=False)
     assert "last question" not in alone.sentence
     assert "Nobody" not in alone.sentence
     act = certify(records, 0.25, target="act", anchor=0.1)
@@ -332,16 +333,9 @@ def test_the_sentence_says_to_whom_and_against_what(reference):
             "see the prediction or the recourse fail"
             in certify(paper, 0.25, target=target, anchor=0.1).sentence
         )
-    assert "where the signal is above 0.4" in certify(paper, 0.25, ceiling=0.4).sentence
+    assert "where the signal is above 0.4" in certified(paper, 0.25, ceiling=0.4).sentence
 
 
-def test_certificates_of_before_can_be_read():
-    import json
-
-    certificate = certify(simulate_records(300, seed=1), 0.2)
-    values = json.loads(certificate.to_json())
-    for name in ("loss", "ceiling", "include_last_step", "act_risk", "wasted"):
-        del values[name]
-    assert Certificate.from_json(json.dumps(values)) == certificate
-    new = certify(let_down_records(), 0.25, target="early", anchor=0.1, ceiling=0.5)
-    assert Certificate.from_json(new.to_json()) == new
+def test_a_certificate_is_read_back_equal():
+    made = certified(let_down_records(), 0.25, target="early", anchor=0.1, ceiling=0.5)
+    assert Certificate.from_json(made.to_json()) == made

@@ -3,6 +3,7 @@ sent again.
 """
 
 import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import advisors
@@ -20,6 +21,7 @@ from web_service import (
     to_the_end,
 )
 
+from edfa.advice import promise
 from edfa.advice.receipt import Receipt
 
 
@@ -35,7 +37,8 @@ def act(client, headers, what, **body):
 
 def test_an_interview_over_the_api_is_the_interview(client):
     headers, state = begin(client)
-    state = to_the_end(client, headers, state)
+    to_the_end(client, headers, state)
+    state = settled(client, headers)
     *_, plain = advisors.walk(
         advisors.begin(advisors.surviving(), refused_person()), refused_person()
     )
@@ -45,6 +48,29 @@ def test_an_interview_over_the_api_is_the_interview(client):
     assert state["facts"] == dict(plain.log.facts)
     assert "donor" not in json.dumps(state)
     assert client.get(HERE, headers=headers).json() == state
+
+
+def settled(client, headers):
+    """The state of an interview when everything has been worked out."""
+    client.app.state.service.certify_later.finish()
+    return client.get(HERE, headers=headers).json()
+
+
+def test_a_post_runs_no_calibration_and_a_later_get_has_it(client, monkeypatch):
+    go_on, certify = threading.Event(), promise._certify_state
+    monkeypatch.setattr(promise, "_certify_state", lambda *parts: go_on.wait() and certify(*parts))
+    promise.CERTIFICATES.forget()
+    headers, state = begin(client)
+    state = to_the_end(client, headers, state)
+    state = act(client, headers, "overlay", overlay={"locked": ["own_telephone"]}).json()
+    assert state["standing"]["status"] == "pending"
+    assert state["standing"]["sentence"].startswith("We are still working out")
+    assert not state["standing"]["may_act"]
+    problem(client.post(f"{HERE}/receipt", headers=headers), 503, "pending")
+    assert client.get(HERE, headers=headers).json()["standing"]["status"] == "pending"
+    go_on.set()
+    assert settled(client, headers)["standing"]["status"] in ("act", "unsure", "off_path")
+    assert client.post(f"{HERE}/receipt", headers=headers).status_code == 200
 
 
 def test_words_come_in_the_language(client):
@@ -97,6 +123,7 @@ def test_a_receipt_is_handed_out_again_and_verifies(client):
     headers, state = begin(client)
     problem(client.get(f"{HERE}/receipt", headers=headers), 404, "no-receipt")
     to_the_end(client, headers, state)
+    settled(client, headers)
     receipt = client.post(f"{HERE}/receipt", headers=headers)
     assert receipt.status_code == 200
     act(client, headers, "undo")

@@ -254,7 +254,7 @@ def test_every_measure_is_one():
         (
             '[promises.paper]\ntarget = "refused"\n' + PROMISE,
             SettingError,
-            "not with bound='paper'",
+            "bound='paper' goes with target='all'",
         ),
         (
             '[data.mine]\nof = "t.csv"\n' + GROWTH,
