@@ -4,23 +4,34 @@ share.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
 
-from edfa.blanket.columns import TEST_BINS, Column
+from edfa.blanket.columns import TEST_BINS, CategoricalColumn, Column, is_categorical
 from edfa.blanket.contingency import ContingencyTable
 from edfa.blanket.sources.correlation import Correlation, TermCorrelations
 from edfa.data.feature import Feature
 from edfa.data.schema import Schema
-from edfa.data.validate import find_classes, validate_features
+from edfa.data.validate import find_classes, to_words, validate_features
 from edfa.errors import ColumnError, TargetError, hint
 from edfa.typing import AnyArray
 
-__all__ = ["RemoteSource", "TableSource", "check_outcome", "validate_distinct"]
+__all__ = [
+    "RemoteSource",
+    "TableSource",
+    "Translation",
+    "fit_levels",
+    "read_column",
+    "read_distinct",
+    "special_numbers",
+]
 
-ENOUGH = 3  # rows of a class that are enough for every check
+Translation = dict[Any, Any] | None
+"""What the raw values of a column mean: words, or numbers; None: what they are."""
+
+ENOUGH_ROWS = 3  # of a class, for every check
 
 
 @runtime_checkable
@@ -50,7 +61,8 @@ class RemoteSource(ABC):
 
     ``ParquetRows`` asks DuckDB about files larger than memory, ``DaskRows`` the workers of a Dask
     cluster. Both answer what ``MemoryRows`` would answer on the same rows. ``left_out``: names of
-    the columns that are constant.
+    the columns that are constant. What the raw values of a column mean is decided once, from its
+    different values (``read_distinct``), and remembered as a translation.
     """
 
     n: int
@@ -65,11 +77,10 @@ class RemoteSource(ABC):
 
     @abstractmethod
     def _count_groups(self, coded: Sequence[tuple[int, int]]) -> tuple[list[AnyArray], AnyArray]:
-        """Count the rows of each combination of codes of some (column, number of bins), without
-        missing values.
+        """Count the rows of each combination of codes of some (column, number of bins).
 
-        Returns the codes of each column, ``(groups,)`` each, and the number of rows of each group,
-        ``(groups,)``.
+        Returns the codes of each column, ``(groups,)`` each, -1 where a value is missing, and the
+        number of rows of each group, ``(groups,)``; a combination may be there several times.
         """
 
     @abstractmethod
@@ -84,21 +95,84 @@ class RemoteSource(ABC):
         """
         coded = [*((c, bins) for c in conditions), (x, TEST_BINS), (y, TEST_BINS)]
         codes, counts = self._count_groups(coded)
+        known = np.logical_and.reduce([code >= 0 for code in codes])
+        *given, x_code, y_code = (code[known].astype(np.int64) for code in codes)
         sizes = [self.columns[i].n_codes(k) for i, k in coded]
-        strata = np.zeros(len(counts), dtype=np.int64)
-        for code, size in zip(codes[:-2], sizes[:-2], strict=True):
+        strata = np.zeros(len(x_code), dtype=np.int64)
+        for code, size in zip(given, sizes, strict=False):
             strata = strata * size + code
         distinct, z = np.unique(strata, return_inverse=True)
         rx, ry = sizes[-2:]
-        positions = (z.astype(np.int64) * rx + codes[-2]) * ry + codes[-1]
-        order = np.argsort(positions)
+        positions, cell = np.unique((z * rx + x_code) * ry + y_code, return_inverse=True)
+        rows = np.bincount(cell, weights=counts[known], minlength=len(positions)).astype(np.int64)
         shape = (max(len(distinct), 1), rx, ry)
-        return ContingencyTable(
-            counts[order], shape, float(np.prod(np.array(sizes, float))), positions[order]
+        return ContingencyTable(rows, shape, float(np.prod(np.array(sizes, float))), positions)
+
+
+def read_distinct(
+    name: str, raw: pd.Series, rows: AnyArray, schema: Schema
+) -> tuple[pd.Series, bool]:
+    """What the different values of a column mean, as a table in memory would read them.
+
+    Parameters
+    ----------
+    name
+        The column: a feature of the schema, or its target.
+    raw, rows
+        Its different values, and the number of rows of each, both ``(values,)``.
+    schema
+        Says which of them are missing, and what the others should be.
+
+    Returns
+    -------
+    tuple[pandas.Series, bool]
+        Words of a categorical column, numbers of a continuous one, null where missing,
+        ``(values,)``; and whether tests treat it as categorical.
+
+    Raises
+    ------
+    ColumnError, TargetError
+        If the values do not fit the card.
+    """
+    if name == schema.target:
+        words = to_words(raw if raw.dtype.kind in "iuf" else raw.mask(raw.isin(schema.missing)))
+        labels = _rows_of(words, rows)
+        _check_outcome(
+            {None if pd.isna(label) else label: count for label, count in labels.items()}, schema
         )
+        return words.map(dict(schema.merge)) if schema.merge else words, True
+    feature = schema[name]
+    values = _validate(raw, feature, schema)
+    if is_categorical(feature, int(values.nunique())):
+        return to_words(values), True
+    if feature.words:
+        return values.map({level: float(i) for i, level in enumerate(feature.levels)}), False
+    return values, False
 
 
-def validate_distinct(values: pd.Series, feature: Feature, schema: Schema) -> pd.Series:
+def fit_levels(name: str, words: pd.Series, rows: AnyArray) -> CategoricalColumn:
+    """The categorical column whose words occur in so many rows, both ``(values,)``."""
+    counts = {str(w): count for w, count in _rows_of(words, rows).items() if not pd.isna(w)}
+    return CategoricalColumn.fit(name, counts, bool((rows[words.isna().to_numpy()] > 0).any()))
+
+
+def read_column(raw: pd.Series, column: Column, translation: Translation) -> AnyArray:
+    """Raw values of a column as codes or floats, ``(rows,)``."""
+    return column.read(raw if translation is None else raw.astype(object).map(translation))
+
+
+def special_numbers(name: str, schema: Schema) -> list[float]:
+    """The numbers of a continuous feature that are codes and no measurements."""
+    return [] if schema[name].words else [float(code) for code in schema[name].codes]
+
+
+def _rows_of(words: pd.Series, rows: AnyArray) -> dict[Any, int]:
+    """The number of rows of each word; nulls are counted as one."""
+    counted = pd.Series(rows).groupby(words.to_numpy(object), dropna=False).sum()
+    return {word: int(count) for word, count in counted.items() if count}
+
+
+def _validate(values: pd.Series, feature: Feature, schema: Schema) -> pd.Series:
     """The different values of a feature, (values,), as ``validate_frame`` would leave them in a
     table in memory.
 
@@ -113,7 +187,7 @@ def validate_distinct(values: pd.Series, feature: Feature, schema: Schema) -> pd
         raise ColumnError(f"{error} (rows are counted among the different values)") from None
 
 
-def check_outcome(labels: Mapping[str | None, int], schema: Schema) -> None:
+def _check_outcome(labels: Mapping[str | None, int], schema: Schema) -> None:
     """TargetError if the outcome's labels, with the number of rows of each, do not fit the card;
     None: a gap.
     """
@@ -130,5 +204,5 @@ def check_outcome(labels: Mapping[str | None, int], schema: Schema) -> None:
             f"{stray[0]!r}{hint(stray[0], schema.merge)}"
         )
     merged = [schema.merge[word] if schema.merge else word for word in words]
-    few = [min(labels[word], ENOUGH) for word in words]
+    few = [min(labels[word], ENOUGH_ROWS) for word in words]
     find_classes(pd.Series(np.repeat(np.array(merged, dtype=object), few)), schema)

@@ -3,7 +3,7 @@
 discover(DaskRows(dask_frame, schema))
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -11,18 +11,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from edfa.blanket.columns import CategoricalColumn, Column, ContinuousColumn, is_categorical
-from edfa.blanket.sources.base import RemoteSource, check_outcome, validate_distinct
+from edfa.blanket.columns import Column, ContinuousColumn
+from edfa.blanket.sources.base import (
+    RemoteSource,
+    Translation,
+    fit_levels,
+    read_column,
+    read_distinct,
+    special_numbers,
+)
 from edfa.blanket.sources.correlation import Correlation, CrossProducts
 from edfa.data.schema import Schema
-from edfa.data.validate import as_words, to_words
+from edfa.data.values import check_unique
 from edfa.errors import ColumnError, EmptyTableError, MissingExtraError, SettingError, hint
 from edfa.typing import AnyArray
 
 __all__ = ["DaskRows"]
-
-Translation = Mapping[Any, Any] | None
-"""What the raw values of a column mean: words, or numbers; None: what they are."""
 
 
 class DaskRows(RemoteSource):
@@ -48,15 +52,26 @@ class DaskRows(RemoteSource):
         held = [str(name) for name in frame.columns]
         if absent := [n for n in names if n not in held]:
             raise ColumnError(f"the frame has no column {absent[0]!r}{hint(absent[0], held)}")
-        if twice := [n for n in names if held.count(n) > 1]:
-            raise ColumnError(f"column {twice[0]!r} appears {held.count(twice[0])} times")
+        check_unique(name for name in held if name in names)
         counts = self._sum_series(_value_counts, names)
         self.n = int(counts[names[0]].sum())
         if not self.n:
             raise EmptyTableError("the frame has columns but no rows")
-        read = {n: _fit_column(n, counts[n], schema) for n in names}
-        self._translations = {n: translation for n, (_, translation) in read.items()}
-        self._set_columns([column for column, _ in read.values()])
+        self._translations: dict[str, Translation] = {}
+        self._set_columns([self._fit(n, counts[n], schema) for n in names])
+
+    def _fit(self, name: str, counts: pd.Series, schema: Schema) -> Column:
+        """A column from how often each of its values occurs; its translation is remembered."""
+        raw, rows = pd.Series(counts.index), counts.to_numpy()
+        values, categorical = read_distinct(name, raw, rows, schema)
+        as_they_are = not categorical and raw.dtype.kind in "iuf"
+        self._translations[name] = (
+            None if as_they_are else dict(zip(raw.tolist(), values.tolist(), strict=True))
+        )
+        if categorical:
+            return fit_levels(name, values, rows)
+        numbers = np.repeat(values.to_numpy(float), rows)
+        return ContinuousColumn.fit(name, numbers, special_numbers(name, schema))
 
     def _sum_series(self, function: Any, *arguments: Any) -> dict[str, pd.Series]:
         """Apply a function that returns named series to each partition, and add the series up by
@@ -79,10 +94,8 @@ class DaskRows(RemoteSource):
         columns = [
             (self.columns[i], bins, self._translations[self.columns[i].name]) for i, bins in coded
         ]
-        frames = self._map(_count_partition, columns)
-        names = [f"c{k}" for k in range(len(coded))]
-        groups = pd.concat(frames).groupby(names, as_index=False)["n"].sum()
-        return [groups[name].to_numpy(np.int64) for name in names], groups["n"].to_numpy(np.int64)
+        groups = pd.concat(self._map(_count_partition, columns))
+        return [groups[k].to_numpy() for k in range(len(coded))], groups["n"].to_numpy()
 
     def correlation(self) -> Correlation:
         """Correlations of the terms of all columns, from the sums of each partition."""
@@ -98,12 +111,6 @@ def _apply(function: Any, arguments: tuple[Any, ...], partition: pd.DataFrame) -
     return function(partition, *arguments)
 
 
-def _read_column(partition: pd.DataFrame, column: Column, translation: Translation) -> AnyArray:
-    """One column of a partition as codes or floats, ``(rows,)``."""
-    raw = partition[column.name]
-    return column.read(raw if translation is None else raw.astype(object).map(dict(translation)))
-
-
 def _value_counts(partition: pd.DataFrame, names: Sequence[str]) -> dict[str, pd.Series]:
     """How often each value of each column occurs, missing ones included."""
     try:
@@ -117,16 +124,12 @@ def _value_counts(partition: pd.DataFrame, names: Sequence[str]) -> dict[str, pd
 def _count_partition(
     partition: pd.DataFrame, columns: Sequence[tuple[Column, int, Translation]]
 ) -> pd.DataFrame:
-    """Number of rows ``n`` of each combination of the columns' codes ``c0``, ``c1``, …; without
-    missing values.
-    """
+    """Number of rows ``n`` of each combination of the columns' codes, which are numbered."""
     codes = {
-        f"c{k}": column.code(_read_column(partition, column, translation), bins)
+        k: column.code(read_column(partition[column.name], column, translation), bins)
         for k, (column, bins, translation) in enumerate(columns)
     }
-    frame = pd.DataFrame(codes)
-    known = frame[(frame >= 0).all(axis=1)]
-    return known.groupby(list(codes), as_index=False).size().rename(columns={"size": "n"})
+    return pd.DataFrame(codes).groupby(list(codes)).size().rename("n").reset_index()
 
 
 def _partition_products(
@@ -134,57 +137,5 @@ def _partition_products(
 ) -> CrossProducts:
     """Sums and products of the terms of one partition."""
     return CrossProducts([c for c, _ in columns]).add(
-        [_read_column(partition, c, t) for c, t in columns]
+        [read_column(partition[c.name], c, t) for c, t in columns]
     )
-
-
-def _fit_column(name: str, counts: pd.Series, schema: Schema) -> tuple[Column, Translation]:
-    """A column, and the translation of its raw values, from how often each of these occurs.
-
-    What a value means is decided once for the whole column: partitions differ in what they happen
-    to hold.
-    """
-    raw, rows = pd.Series(counts.index), counts.to_numpy()
-    if name == schema.target:
-        words = to_words(raw if raw.dtype.kind in "iuf" else raw.mask(raw.isin(schema.missing)))
-        labels = _rows_of(words, rows)
-        check_outcome(
-            {None if pd.isna(label) else label: count for label, count in labels.items()}, schema
-        )
-        merged = words.map(dict(schema.merge)) if schema.merge else words
-        return _fit_levels(name, raw, merged, rows)
-    feature = schema[name]
-    values = validate_distinct(raw, feature, schema)
-    if is_categorical(feature, int(values.nunique())):
-        known = values.notna()
-        words = pd.Series(pd.array([None] * len(values), dtype="str"))
-        words[known] = as_words(values[known].to_numpy())
-        return _fit_levels(name, raw, words, rows)
-    if feature.words:
-        values = values.map({level: float(i) for i, level in enumerate(feature.levels)})
-    numbers, codes = (
-        values.to_numpy(float),
-        [] if feature.words else [float(c) for c in feature.codes],
-    )
-    column = ContinuousColumn.fit(name, np.repeat(numbers, rows), codes)
-    return column, None if raw.dtype.kind in "iuf" else dict(
-        zip(raw.tolist(), numbers.tolist(), strict=True)
-    )
-
-
-def _fit_levels(
-    name: str, raw: pd.Series, words: pd.Series, rows: AnyArray
-) -> tuple[Column, Translation]:
-    levels = {
-        str(word): count for word, count in _rows_of(words, rows).items() if not pd.isna(word)
-    }
-    missing = bool((rows[words.isna().to_numpy()] > 0).any())
-    return CategoricalColumn.fit(name, levels, missing), dict(
-        zip(raw.tolist(), words.tolist(), strict=True)
-    )
-
-
-def _rows_of(words: pd.Series, rows: AnyArray) -> dict[Any, int]:
-    """The number of rows of each word; nulls are counted as one."""
-    counted = pd.Series(rows).groupby(words.to_numpy(object), dropna=False).sum()
-    return {word: int(count) for word, count in counted.items() if count}

@@ -21,10 +21,16 @@ from edfa.blanket.columns import (
     is_categorical,
     tail_ranks,
 )
-from edfa.blanket.sources.base import RemoteSource, check_outcome, validate_distinct
+from edfa.blanket.sources.base import (
+    RemoteSource,
+    Translation,
+    fit_levels,
+    read_column,
+    read_distinct,
+    special_numbers,
+)
 from edfa.blanket.sources.correlation import CHUNK_ROWS, Correlation, CrossProducts
 from edfa.blanket.sources.parquet_files import column_names, list_parquet
-from edfa.data.feature import Feature
 from edfa.data.schema import Schema
 from edfa.data.values import LARGEST
 from edfa.errors import (
@@ -41,8 +47,8 @@ from edfa.typing import AnyArray
 __all__ = ["ParquetRows"]
 
 MEMORY = "700MB"  # DuckDB's own limit; grouping beyond it spills to disk
-MANY_TEXTS = 100_000  # different texts of a column of numbers that are read one by one
-MANY_ARMS = 1_000  # texts that SQL translates one by one
+MAX_TEXTS = 100_000  # different texts of a column of numbers that are read one by one
+MAX_ARMS = 1_000  # texts that SQL translates one by one
 WHOLE = (
     "TINYINT",
     "SMALLINT",
@@ -80,7 +86,8 @@ class ParquetRows(RemoteSource):
         if not self.n:
             raise EmptyTableError(f"{path} has columns but no rows")
         self._expressions: dict[str, str] = {}
-        self._set_columns([self._clean(n, *types[n], schema) for n in names])
+        self._translations: dict[str, Translation] = {}
+        self._set_columns([self._fit(n, *types[n], schema) for n in names])
 
     def _open(self, files: list[Path]) -> dict[str, tuple[str, str]]:
         """Open the files as the view ``raw``; of each column, by its name in the file: its name and
@@ -132,127 +139,79 @@ class ParquetRows(RemoteSource):
             name = str(self._path).encode("utf-8", "backslashreplace").decode()
             raise UnreadableError(f"{name} cannot be read: {_first_line(error)}") from None
 
-    def _rows(self, query: str) -> list[tuple[Any, ...]]:
+    def _frame(self, query: str) -> pd.DataFrame:
+        """The rows that a query gives; whole numbers with gaps stay exact."""
         with self._typed():
-            rows: list[tuple[Any, ...]] = self._db.execute(query).fetchall()
-        return rows
+            rows = self._db.sql(query).to_arrow_reader(CHUNK_ROWS).read_all()
+        frame: pd.DataFrame = rows.to_pandas(integer_object_nulls=True)
+        return frame
 
     def _value(self, query: str) -> Any:
         """The first value of the first row."""
-        return self._rows(query)[0][0]
+        with self._typed():
+            return self._db.execute(query).fetchall()[0][0]
 
-    def _clean(self, name: str, column: str, sql_type: str, schema: Schema) -> Column:
-        """Clean a column as ``validate_frame`` does, remember the SQL for it, and summarise its
-        values.
+    def _fit(self, name: str, column: str, sql_type: str, schema: Schema) -> Column:
+        """Summarise a column, and remember how it is read: SQL, and a translation of levels.
 
-        The SQL is text of a categorical column, a number else; NULL where it is missing.
+        The SQL of a continuous column is a number, NULL where it is missing; of a categorical one
+        it is the raw value.
         """
-        if sql_type.split("(")[0] not in (*NUMBERS, "VARCHAR", "BOOLEAN"):
+        kind = sql_type.split("(")[0]
+        if kind not in (*NUMBERS, "VARCHAR", "BOOLEAN"):
             raise ColumnError(f"column {name!r} holds neither numbers nor words, but {sql_type}")
-        if name == schema.target:
-            return self._clean_target(column, sql_type, schema)
-        feature = schema[name]
-        value = (self._words if feature.words else self._numbers)(column, sql_type, feature, schema)
-        if not self._value(f"SELECT count({value}) FROM raw"):
-            raise ColumnError(f"column {name!r} has no value in any row; leave it out of the card")
-        if feature.levels:
-            self._distinct(value, feature, schema)
-        if is_categorical(feature, int(self._value(f"SELECT count(DISTINCT {value}) FROM raw"))):
-            return self._fit_levels(
-                name, value if feature.words else self._as_text(value, "DOUBLE")
-            )
-        if feature.words:
-            value = _lookup(value, {str(level): float(i) for i, level in enumerate(feature.levels)})
-        return self._fit_quantiles(
-            name, value, [] if feature.words else [float(c) for c in feature.codes]
+        feature = None if name == schema.target else schema[name]
+        measured = feature is not None and not feature.words
+        if feature is not None and measured and kind in NUMBERS:
+            column = self._checked_numbers(column, name)
+            distinct = int(self._value(f"SELECT count(DISTINCT {column}) FROM raw"))
+            if not feature.levels and not is_categorical(feature, distinct):
+                return self._fit_quantiles(name, column, special_numbers(name, schema))
+        limit = f"LIMIT {MAX_TEXTS + 1}" if measured else ""
+        found = self._frame(
+            f"SELECT {column} AS value, count(*) AS n FROM raw GROUP BY 1 ORDER BY 1 {limit}"
         )
+        raw, rows = found["value"], found["n"].to_numpy()
+        values, categorical = read_distinct(name, raw, rows, schema)
+        meaning = dict(zip(raw.tolist(), values.tolist(), strict=True))
+        if categorical:
+            self._expressions[name], self._translations[name] = column, meaning
+            return fit_levels(name, values, rows)
+        if not (measured and kind in NUMBERS):
+            column = self._translated(column, name, meaning)
+        return self._fit_quantiles(name, column, special_numbers(name, schema))
 
-    def _clean_target(self, column: str, sql_type: str, schema: Schema) -> Column:
-        value = self._as_text(column, sql_type)
-        value = _null_if_in(value, schema.missing) if sql_type == "VARCHAR" else value
-        check_outcome(dict(self._rows(f"SELECT {value}, count(*) FROM raw GROUP BY 1")), schema)
-        return self._fit_levels(
-            schema.target, _lookup(value, schema.merge) if schema.merge else value
-        )
-
-    def _words(self, column: str, sql_type: str, feature: Feature, schema: Schema) -> str:
-        """SQL for a feature of words."""
-        text = self._as_text(column, sql_type)
-        return _null_if_in(text, schema.missing) if sql_type == "VARCHAR" else text
-
-    def _numbers(self, column: str, sql_type: str, feature: Feature, schema: Schema) -> str:
-        """SQL for a feature of numbers; ColumnError if one is none, infinite or beyond all
-        measurement.
+    def _checked_numbers(self, column: str, name: str) -> str:
+        """SQL for a column of numbers; ColumnError if one is infinite or beyond all measurement, or
+        there is none.
         """
-        if sql_type in ("VARCHAR", "BOOLEAN"):
-            column = _null_if_in(column, schema.missing) if sql_type == "VARCHAR" else column
-            return self._parsed(column, feature, schema)
         number = f"CAST({column} AS DOUBLE)"
         value = f"CASE WHEN isnan({number}) THEN NULL ELSE {number} END"
-        if (self._value(f"SELECT max(abs({value})) FROM raw") or 0.0) > LARGEST:
-            far = self._value(f"SELECT {value} FROM raw WHERE abs({value}) > {LARGEST!r} LIMIT 1")
-            what = "infinite" if math.isinf(far) else f"beyond {LARGEST:g}, no measurement,"
-            raise ColumnError(f"column {feature.name!r} is {what} in a row")
+        largest = self._value(f"SELECT max(abs({value})) FROM raw")
+        if largest is None:
+            raise ColumnError(f"column {name!r} has no value in any row; leave it out of the card")
+        if largest > LARGEST:
+            what = "infinite" if math.isinf(largest) else f"beyond {LARGEST:g}, no measurement,"
+            raise ColumnError(f"column {name!r} is {what} in a row")
         return value
 
-    def _distinct(
-        self, value: str, feature: Feature, schema: Schema
-    ) -> tuple[pd.Series, pd.Series]:
-        """The different values of a column, and what a table in memory makes of them; ColumnError
-        if it refuses.
-        """
-        query = (
-            f"SELECT DISTINCT {value} FROM raw WHERE {value} IS NOT NULL "
-            f"ORDER BY 1 LIMIT {MANY_TEXTS + 1}"
-        )
-        raw = pd.Series([row[0] for row in self._rows(query)])
-        return raw, validate_distinct(raw, feature, schema)
-
-    def _parsed(self, text: str, feature: Feature, schema: Schema) -> str:
-        """SQL for numbers that are written as text, or as truth values."""
-        if not self._value(f"SELECT count({text}) FROM raw"):
-            return "CAST(NULL AS DOUBLE)"
-        raw, numbers = self._distinct(text, feature, schema)
-        plain = f"TRY_CAST({text} AS DOUBLE)"
-        read = dict(self._rows(f"SELECT DISTINCT {text}, {plain} FROM raw LIMIT {MANY_TEXTS + 2}"))
-        if len(raw) <= MANY_TEXTS and all(
-            read[t] == n for t, n in zip(raw, numbers.tolist(), strict=True)
-        ):
+    def _translated(self, column: str, name: str, meaning: Mapping[Any, float]) -> str:
+        """SQL for the numbers that texts or truth values mean."""
+        plain = f"TRY_CAST({column} AS DOUBLE)"
+        read = self._frame(f"SELECT DISTINCT {column} AS t, {plain} AS n FROM raw")
+        if len(meaning) <= MAX_TEXTS and read["n"].equals(read["t"].map(meaning).astype(float)):
             return plain
-        if len(raw) > MANY_ARMS:
-            raise ColumnError(
-                f"column {feature.name!r} has numbers written as text; store them as numbers"
-            )
-        return _lookup(
-            f"CAST({text} AS VARCHAR)",
-            {_sql_text(t): float(n) for t, n in zip(raw, numbers, strict=True)},
+        if len(meaning) > MAX_ARMS:
+            raise ColumnError(f"column {name!r} has numbers written as text; store them as numbers")
+        arms = " ".join(
+            f"WHEN {_quote_text(_sql_text(text))} THEN {float(number)!r}::DOUBLE"
+            for text, number in meaning.items()
+            if number == number  # a text that means nothing is NULL
         )
-
-    def _as_text(self, column: str, sql_type: str) -> str:
-        """SQL for a value as a text as ``to_words`` writes it: a float that is whole has no decimal
-        point.
-        """
-        if sql_type in ("DOUBLE", "FLOAT"):
-            number = f"(CAST({column} AS DOUBLE) + 0.0)"  # -0.0 is 0.0
-            whole = f"{number} = floor({number}) AND abs({number}) < {2**53}"
-            known = f"{number} IS NOT NULL AND NOT isnan({number})"
-            short = f"CAST(CAST({number} AS BIGINT) AS VARCHAR)"
-            return (
-                f"CASE WHEN {known} AND {whole} THEN {short} WHEN {known} "
-                f"THEN CAST({number} AS VARCHAR) END"
-            )
-        if sql_type == "BOOLEAN":
-            return f"CASE {column} WHEN TRUE THEN 'True' WHEN FALSE THEN 'False' END"
-        return column if sql_type == "VARCHAR" else f"CAST({column} AS VARCHAR)"
-
-    def _fit_levels(self, name: str, value: str) -> CategoricalColumn:
-        self._expressions[name] = value
-        counts = dict(self._rows(f"SELECT {value}, count(*) FROM raw GROUP BY 1"))
-        missing = counts.pop(None, 0)
-        return CategoricalColumn.fit(name, counts, bool(missing))
+        return f"CASE CAST({column} AS VARCHAR) {arms} ELSE NULL END"
 
     def _fit_quantiles(self, name: str, value: str, codes: Sequence[float]) -> ContinuousColumn:
-        self._expressions[name] = value
+        self._expressions[name], self._translations[name] = value, None
         special = tuple(
             c for c in codes if self._value(f"SELECT bool_or({value} = {c!r}) FROM raw")
         )
@@ -270,7 +229,7 @@ class ParquetRows(RemoteSource):
         return ContinuousColumn(name, values[: len(inner)], special, missing, values[len(inner) :])
 
     def _code(self, index: int, bins: int) -> str:
-        """SQL for a column's code; levels stay text until ``_count_groups`` has them back."""
+        """SQL for a column's code, -1 where it is missing; levels stay raw values."""
         column, value = self.columns[index], self._expressions[self.columns[index].name]
         if isinstance(column, CategoricalColumn):
             return value
@@ -280,25 +239,21 @@ class ParquetRows(RemoteSource):
             for k, s in enumerate(column.special_values)
         )
         bin_code = _bin_code(value, edges.tolist())
-        return f"CASE WHEN {value} IS NULL THEN NULL{special} ELSE {bin_code} END"
+        return f"CASE WHEN {value} IS NULL THEN -1{special} ELSE {bin_code} END"
 
     def _count_groups(self, coded: Sequence[tuple[int, int]]) -> tuple[list[AnyArray], AnyArray]:
         parts = ", ".join(f"{self._code(i, bins)} AS c{k}" for k, (i, bins) in enumerate(coded))
-        names = [f"c{k}" for k in range(len(coded))]
-        known = " AND ".join(f"{name} IS NOT NULL" for name in names)
-        query = (
-            f"SELECT {', '.join(names)}, count(*) AS n FROM (SELECT {parts} "
-            f"FROM raw) WHERE {known} GROUP BY ALL"
-        )
-        with self._typed():
-            groups = self._db.execute(query).df()
+        groups = self._frame(f"SELECT {parts}, count(*) AS n FROM raw GROUP BY ALL")
         codes = [
-            self.columns[i].read(groups[name])
+            self._read(groups[f"c{k}"], self.columns[i])
             if isinstance(self.columns[i], CategoricalColumn)
-            else groups[name].to_numpy(np.int64)
-            for name, (i, _) in zip(names, coded, strict=True)
+            else groups[f"c{k}"].to_numpy(np.int64)
+            for k, (i, _) in enumerate(coded)
         ]
         return codes, groups["n"].to_numpy(np.int64)
+
+    def _read(self, raw: pd.Series, column: Column) -> AnyArray:
+        return read_column(raw, column, self._translations[column.name])
 
     def correlation(self) -> Correlation:
         """Correlations of the terms of all columns, from one pass over the files, a chunk of rows
@@ -310,8 +265,8 @@ class ParquetRows(RemoteSource):
         )
         with self._typed():
             for batch in self._db.sql(f"SELECT {parts} FROM raw").to_arrow_reader(CHUNK_ROWS):
-                frame = batch.to_pandas()
-                products.add([c.read(frame[f"c{k}"]) for k, c in enumerate(self.columns)])
+                frame = batch.to_pandas(integer_object_nulls=True)
+                products.add([self._read(frame[f"c{k}"], c) for k, c in enumerate(self.columns)])
         return products.correlation()
 
 
@@ -340,25 +295,6 @@ def _quote_text(value: str) -> str:
 def _sql_text(value: object) -> str:
     """How DuckDB writes a value as text."""
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _lookup(value: str, mapping: Mapping[str, str] | Mapping[str, float]) -> str:
-    """SQL that maps a text by a dictionary, NULL if it is not in it; numbers become DOUBLE."""
-    arms = [
-        f"WHEN {_quote_text(k)} THEN {_quote_text(v) if isinstance(v, str) else f'{v!r}::DOUBLE'}"
-        for k, v in mapping.items()
-        if v == v  # a text that means nothing is NULL
-    ]
-    return f"CASE {value} {' '.join(arms)} ELSE NULL END"
-
-
-def _null_if_in(column: str, listed: Sequence[str]) -> str:
-    """SQL for a text that is NULL where it is empty, or one of those ``listed`` as missing."""
-    missing = ("", *listed)
-    return (
-        f"CASE WHEN {column} IN "
-        f"({', '.join(map(_quote_text, missing))}) THEN NULL ELSE {column} END"
-    )
 
 
 def _first_line(error: Exception) -> str:
