@@ -22,7 +22,7 @@ BEFORE_SHARES = (
     " *Timed before everybody in a file was told the decision of most completions: a file now asks about up to 32 rows "
     "a person more.*"
 )
-VIEWS = ("distilled", "completed", "tree")
+VIEWS = ("distilled", "completed")
 Line = dict[str, Any]
 
 

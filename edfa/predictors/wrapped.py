@@ -3,9 +3,8 @@ facts are missing.
 
 With everything known the answer is the model's own. It cannot answer from a part of the features,
 and must never be handed "not asked yet" as if it were a missing value. What it would probably say
-is worked out in one of three ways (``partial``): by a ``SubsetXGB`` that has learnt its
-probabilities, by asking it about likely completions, or by following the trees of a model that can
-be read. Whether a plan survives is always asked of the model itself.
+is worked out in one of two ways (``partial``): by a ``SubsetXGB`` that has learnt its
+probabilities, or by asking it about likely completions. Whether a plan survives is always asked of the model itself.
 """
 
 import copy
@@ -29,7 +28,6 @@ from edfa.predictors.own_model.distil import distil
 from edfa.predictors.own_model.kept import KeptModel, holds_model, read_kept, write_kept
 from edfa.predictors.own_model.rows import Asked, KeptAnswers
 from edfa.predictors.own_model.source import Source
-from edfa.predictors.own_model.tree_view import TreeInput, TreeView
 from edfa.predictors.own_model.usage import permutation_usage
 from edfa.predictors.xgb import SubsetXGB
 from edfa.settings import check_count, check_seed
@@ -37,8 +35,8 @@ from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntAr
 
 __all__ = ["PARTIAL", "Wrapped", "wrap"]
 
-Partial = Literal["distilled", "completed", "tree"]
-PARTIAL = ("distilled", "completed", "tree")
+Partial = Literal["distilled", "completed"]
+PARTIAL = ("distilled", "completed")
 # training people about whom the model is asked more than once; their answers tell it from another
 # one
 TRIED = 64
@@ -58,8 +56,7 @@ class Wrapped(Predictor):
     own
         The model with its columns and classes.
     partial
-        Who answers while facts are missing: ``"distilled"``, ``"completed"`` or ``"tree"``; see
-        ``wrap``.
+        Who answers while facts are missing: ``"distilled"`` or ``"completed"``; see ``wrap``.
     n_completions, n_hybrids
         Completions a person for ``"completed"``; hybrids a training person for ``"distilled"``.
     batch_rows, max_rows
@@ -176,9 +173,6 @@ class Wrapped(Predictor):
         self.source_, self.varies_ = source, source.reads
         self._answers = KeptAnswers(source.ask, self.batch_rows) if answers is None else answers
         self._answers.ask = source.ask
-        self._readings: list[
-            TreeInput | None
-        ] = []  # one, once it was tried to read the model's trees
 
     @property
     def reads_given(self) -> bool:  # type: ignore[override]
@@ -246,11 +240,7 @@ class Wrapped(Predictor):
                 stacklevel=2,
             )
 
-    def _make_view(
-        self, matrix: Float32Array, codes: Int64Array
-    ) -> "SubsetXGB | Completed | TreeView":
-        if self.partial == "tree":
-            return TreeView.of(self.source_, self.tried_, self.answers_)
+    def _make_view(self, matrix: Float32Array, codes: Int64Array) -> SubsetXGB | Completed:
         categorical, k = self.source_.categorical, self.n_completions
         if self.partial == "completed":
             return Completed(Neighbours.of(matrix, categorical, k=k), self.source_.reads)
@@ -311,13 +301,11 @@ class Wrapped(Predictor):
             wrapped.tried_, wrapped.answers_ = kept.tried, kept.answers
             wrapped.usage_, wrapped.needed_, wrapped.fill_ = kept.usage, kept.needed, kept.fill
             wrapped.cover_ = kept.cover
-            if wrapped.partial == "distilled":
-                inner = folder.under(VIEW) if isinstance(folder, Folder) else Path(folder) / VIEW
-                wrapped.view_ = SubsetXGB.from_folder(inner)
-            elif kept.view is not None:
+            if kept.view is not None:
                 wrapped.view_ = kept.view
             else:
-                wrapped.view_ = TreeView.of(kept.source, kept.tried, kept.answers)
+                inner = folder.under(VIEW) if isinstance(folder, Folder) else Path(folder) / VIEW
+                wrapped.view_ = SubsetXGB.from_folder(inner)
         return wrapped
 
     def learnt_state(self) -> Mapping[str, Any]:
@@ -370,15 +358,12 @@ class Wrapped(Predictor):
         return self.view_.decide_tries(mask, known, column, value)
 
     def cells(self, mask: BoolArray, feature: int) -> Float32Array | None:
-        """The thresholds between which values make no difference: the model's own if its trees can
-        be read.
+        """The thresholds of the distilled model while facts are missing; None: every value may
+        make a difference to the model itself.
         """
-        if not self.is_enough(mask):
-            return None if isinstance(self.view_, Completed) else self.view_.cells(mask, feature)
-        if not self._readings:
-            self._readings.append(TreeInput.of(self.source_, self.tried_, self.answers_))
-        reading = self._readings[0]
-        return None if reading is None else reading.cells(feature)
+        if self.is_enough(mask) or isinstance(self.view_, Completed):
+            return None
+        return self.view_.cells(mask, feature)
 
     def differentiable(self, mask: BoolArray) -> Callable[[Any], Any] | None:
         """A torch module of encoded people as a function from rows to logits; None for any other
@@ -437,10 +422,9 @@ def wrap(
     partial
         What the model says before everything is known. ``"distilled"``: a ``SubsetXGB`` that has
         learnt the model's probabilities of training people and of hybrids of them. ``"completed"``:
-        the mean over likely completions, closer to the model and far more calls of it. ``"tree"``:
-        the paths of its trees, weighted by how many training people took them; for models whose
-        trees can be read. Whether a plan survives, the chance that a person is shown, and the last
-        word are the model's own in all three.
+        the mean over likely completions, closer to the model and far more calls of it. Whether a
+        plan survives, the chance that a person is shown, and the last word are the model's own in
+        both.
     columns
         The columns that the model wants, in order, where it does not say so itself; ``"encoded"``
         if it was fitted on a table's ``X``.
