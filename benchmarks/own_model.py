@@ -41,7 +41,7 @@ from edfa.advice.evaluation import fidelity_of
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.promise import Rollout, State, certify, dry_run, roll_out
 from edfa.errors import ModelError
-from edfa.predictors.wrapped import PARTIAL, wrap
+from edfa.predictors.user_model.model import PARTIAL, wrap
 
 FOLDER = Path(__file__).parents[1] / "out" / "own_model"
 SETS = {"german": None, "adult": 8_000, "acs_income": 8_000}  # with the largest number of rows

@@ -28,7 +28,7 @@ from .people import People as People
 from .predictors.bn import BayesNet as BayesNet
 from .predictors.ftt import FTTransformer as FTTransformer
 from .predictors.mlp import MaskedMLP as MaskedMLP
-from .predictors.wrapped import wrap as wrap
+from .predictors.user_model.model import wrap as wrap
 from .predictors.xgb import SubsetXGB as SubsetXGB
 from .recourse.find import find_recourse as find_recourse
 from .recourse.searchers.nearest import Nearest as Nearest

@@ -4,12 +4,13 @@ There are at most five of them, and ``tools/house.py`` counts them.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from threading import Lock
 from typing import Generic, TypeVar
 
 __all__ = ["Cache"]
 
+Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
@@ -62,6 +63,22 @@ class Cache(Generic[Value]):
         with self._lock:
             self._results.pop(key, None)
 
+    def find(self, keys: Iterable[Key]) -> dict[Key, Value]:
+        """The results that are there under some keys."""
+        with self._lock:
+            found = {key: self._results[key] for key in keys if key in self._results}
+            for key in found:
+                self._results.move_to_end(key)
+        return found
+
+    def keep(self, results: Mapping[Key, Value]) -> None:
+        """Remember results by key; the oldest are forgotten where there are too many."""
+        with self._lock:
+            for key, result in results.items():
+                self._results[key] = result
+            while len(self._results) > self.most:
+                self._results.popitem(last=False)
+
     def forget(self) -> None:
         """Forget everything."""
         with self._lock:
@@ -73,3 +90,7 @@ class Cache(Generic[Value]):
 
     def __len__(self) -> int:
         return len(self._results)
+
+    def __reduce__(self) -> tuple[type["Cache[Value]"], tuple[str, int]]:
+        """A copy, or what is sent to another process, has forgotten everything."""
+        return type(self), (self.name, self.most)

@@ -1,4 +1,4 @@
-"""The contract of a model of the user's own: it has the last word, nothing peeks, and nobody
+"""The contract of a user model: it has the last word, nothing peeks, and nobody
 changes it.
 
 Public as ``edfa.testing.check_wrapped``.
@@ -12,9 +12,9 @@ import pandas as pd
 
 from edfa.data.table import Table
 from edfa.people import Background, People
-from edfa.predictors.own_model.ask import OwnModel
-from edfa.predictors.own_model.frames import cast_frame
-from edfa.predictors.wrapped import SAME, Wrapped, wrap
+from edfa.predictors.user_model.ask import FittedModel
+from edfa.predictors.user_model.frames import cast_frame
+from edfa.predictors.user_model.model import SAME, UserModel, wrap
 from edfa.recourse.find import find_recourse
 from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.typing import BoolArray, Float32Array, Float64Array
@@ -71,7 +71,7 @@ def check_wrapped(model: Any, table: Table, **wrap_arguments: Any) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Recorded(OwnModel):
+class _Recorded(FittedModel):
     """A model that keeps every question it is asked."""
 
     questions: list[Any] = field(default_factory=list, repr=False)
@@ -81,7 +81,7 @@ class _Recorded(OwnModel):
         return super().ask(people)
 
 
-def _as_asked(own: OwnModel, people: Table) -> Any:
+def _as_asked(own: FittedModel, people: Table) -> Any:
     """People as the model wants them: their frame as it was given, or encoded."""
     if isinstance(own.columns, str):
         return people.X
@@ -97,7 +97,7 @@ def _partly_known(X: Float32Array) -> tuple[Float32Array, BoolArray]:  # noqa: N
     return rows, ~masks[random.integers(MASKS, size=len(rows))]
 
 
-def _check_last_word(wrapped: Wrapped, test: Table, own: Float64Array, apart: float) -> None:
+def _check_last_word(wrapped: UserModel, test: Table, own: Float64Array, apart: float) -> None:
     wrapped.remember(test.X, test.frame)
     # Of two people who are the same once they are encoded, one answer is kept.
     first = pd.DataFrame(wrapped._read(test.X)).drop_duplicates().index.to_numpy()
@@ -113,7 +113,7 @@ def _check_last_word(wrapped: Wrapped, test: Table, own: Float64Array, apart: fl
     )
 
 
-def _check_peeking(wrapped: Wrapped, rows: Float32Array, hidden: BoolArray) -> None:
+def _check_peeking(wrapped: UserModel, rows: Float32Array, hidden: BoolArray) -> None:
     partial = np.where(hidden, np.float32(np.nan), rows)
     answers = wrapped.predict_proba(partial)
     require(np.allclose(answers.sum(axis=1), 1), "probabilities add up to one")
@@ -130,7 +130,9 @@ def _check_peeking(wrapped: Wrapped, rows: Float32Array, hidden: BoolArray) -> N
     )
 
 
-def _check_survival(wrapped: Wrapped, train: Table, rows: Float32Array, hidden: BoolArray) -> None:
+def _check_survival(
+    wrapped: UserModel, train: Table, rows: Float32Array, hidden: BoolArray
+) -> None:
     """The survival of plans, worked out once more by asking the model itself about every
     completion.
     """
@@ -158,7 +160,7 @@ def _check_survival(wrapped: Wrapped, train: Table, rows: Float32Array, hidden: 
         )
 
 
-def _check_questions(wrapped: Wrapped, recorded: _Recorded, train: Table) -> None:
+def _check_questions(wrapped: UserModel, recorded: _Recorded, train: Table) -> None:
     asked = wrapped.asked_
     rows = sum(len(people) for people in recorded.questions)
     require(

@@ -25,6 +25,7 @@ from edfa.explanation.support import Support
 from edfa.predictors.aligned import align
 from edfa.predictors.base import Predictor
 from edfa.predictors.conditional import LIMIT, Neighbours, Sampler
+from edfa.predictors.user_model.given import Given
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["Background", "HasPeople", "People", "Provenance"]
@@ -52,6 +53,8 @@ class Background:
     shared_support
         The values among the training rows where a searcher has them already; else they are read off
         ``rows``.
+    origin
+        Another background of the same training rows, whose support, neighbours and bins are used.
 
     Examples
     --------
@@ -71,6 +74,7 @@ class Background:
     aligned: bool = False
     rows: Float32Array | None = None
     shared_support: Support | None = field(default=None, repr=False)
+    origin: "Background | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.schema.names != self.encoder.names:
@@ -99,16 +103,26 @@ class Background:
         return cls(train.schema, train.encoder, model, blanket, aligned, train.X, support)
 
     def with_schema(self, schema: Schema) -> "Background":
-        """The same with another card of the same features; what is worked out about model and rows
-        already is shared.
-
-        That matters for speed alone: what is cached for a model is found again by the same view of
-        it.
+        """The same with another card of the same features; what is worked out about the training
+        rows is shared.
         """
-        other = replace(self, schema=schema)
-        kept = ("predictor", "neighbours", "bins", "support", "visible")
-        other.__dict__.update({name: self.__dict__[name] for name in kept if name in self.__dict__})
-        return other
+        return replace(self, schema=schema, origin=self)
+
+    def for_people(self, given: tuple[Given, ...] = (), count: int = 1) -> "Background":
+        """The background of ``count`` people of an interview or a file, all of whom gave the
+        numbers ``given``: with the model as it is asked about them (``Predictor.for_people``).
+        """
+        model = self.fitted_model.for_people(given, count)
+        return self if model is self.model else replace(self, model=model, origin=self)
+
+    @property
+    def card(self) -> "Background":
+        """The first background of this schema and blanket, which what depends on those alone is
+        remembered by.
+        """
+        before = self.origin
+        same = before and before.schema is self.schema and before.blanket is self.blanket
+        return before.card if before is not None and same else self
 
     @cached_property
     def support(self) -> Support:
@@ -117,6 +131,8 @@ class Background:
         """
         if self.shared_support is not None:
             return self.shared_support
+        if self.origin is not None:
+            return self.origin.support
         categorical = [j for j, feature in enumerate(self.schema) if feature.kind == "categorical"]
         return Support.of(self._training_rows, categorical)
 
@@ -144,7 +160,7 @@ class Background:
     @cached_property
     def unaligned(self) -> "Background":
         """The same with a model that is shown everything."""
-        return replace(self, aligned=False) if self.aligned else self
+        return replace(self, aligned=False, origin=self) if self.aligned else self
 
     @cached_property
     def start(self) -> BoolArray:
@@ -154,6 +170,8 @@ class Background:
     @cached_property
     def neighbours(self) -> Neighbours:
         """Likely values of what is not known, from the most similar training people."""
+        if self.origin is not None:
+            return self.origin.neighbours
         categorical = [i for i, feature in enumerate(self.schema) if feature.kind == "categorical"]
         return Neighbours.of(self._training_rows, categorical)
 
@@ -162,6 +180,8 @@ class Background:
         """Likely values of what is not known, from a small network that is trained when first asked
         for.
         """
+        if self.origin is not None:
+            return self.origin.bins
         from edfa.predictors.bins import Bins  # torch is slow to load, and most runs do without
 
         rows = self._training_rows

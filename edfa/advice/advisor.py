@@ -30,10 +30,10 @@ from edfa.advice.fitted import FittedAdvisor, identify_advisor, sweep_directions
 from edfa.advice.interview import Interview
 from edfa.advice.judges import learn_judges
 from edfa.advice.on_workers import open_crew, roll_out_away
-from edfa.advice.own_model import blanket_of_model, check_reference
 from edfa.advice.promise import certify_people, choose_reference, dry_run, roll_out
 from edfa.advice.receipt import Receipt, Verification
 from edfa.advice.terms import Ending, Promise, check_group
+from edfa.advice.user_model import blanket_of_model, check_reference
 from edfa.advice.verify import verify
 from edfa.artifacts import MANIFEST, readable
 from edfa.blanket.discovery import discover
@@ -48,16 +48,14 @@ from edfa.data.table import Table
 from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.predictors.monotone import DirectionCheck
-from edfa.predictors.own_model.fidelity import Fidelity
-from edfa.predictors.own_model.usage import UsageReport, compare_usage
-from edfa.predictors.wrapped import Wrapped
+from edfa.predictors.user_model.fidelity import Fidelity
+from edfa.predictors.user_model.usage import UsageReport, compare_usage
 from edfa.recourse.searcher import Searcher
 from edfa.settings import check_seed
 from edfa.text import summaries
 
 __all__ = ["STAGES", "Advisor"]
 
-USER_MODEL_NEED = 0.5  # of a person's completions that a user model must refuse before they may act
 STAGES = ("blanket", "model", "policy", "calibration", "test")
 Progress = Callable[[str, int, int], None]
 
@@ -221,7 +219,7 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         report("model", 0, 1)
         model = unfitted.fit_table(train)
         fit_parts = partial(self._fit_parts, train, model, blanket, n_jobs=n_jobs, report=report)
-        reference = "all_features" if isinstance(model, Wrapped) else self.reference
+        reference = self.reference if model.refits else "all_features"
         fitted = fit_parts(all_features=reference == "all_features")
         judged = reference in ("auto", "retrained")
         others: dict[str, Any] = {
@@ -263,11 +261,9 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         given = None if rules == NO_RULES else rules
         searcher = new_searcher(self.searcher)
         chosen = default_policy(self.searcher) if self.policy is None else self.policy
-        asked = (
-            blanket_of_model(model.usage_, blanket, train.schema)
-            if isinstance(model, Wrapped)
-            else blanket
-        )
+        asked = blanket
+        if model.usage_ is not None:
+            asked = blanket_of_model(model.usage_, blanket, train.schema)
         policy = new_policy(chosen, asked, searcher, train.schema, given)
         add_committee(
             searcher,
@@ -279,11 +275,10 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
             seed=self.seed,
         )
         searcher.fit(train)
-        if isinstance(model, Wrapped):
+        if not model.refits:
             policy.set_params(aligned=False)
         policy.fit(train, model.for_questions, n_jobs=n_jobs, progress=partial(report, "policy"))
         model = keep_path(model, policy, searcher, self.budget, given, self.seed)
-        need = USER_MODEL_NEED if isinstance(model, Wrapped) else 0.0
         signal = default_signal(self.searcher) if self.signal is None else self.signal
         fitted = replace(
             FittedAdvisor.of(train, model, blanket, policy, searcher),
@@ -293,7 +288,7 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
                 Ending(signal=signal, target=self.target, alpha=self.alpha),
                 self.delta,
                 min_survival=self.min_survival,
-                min_need=need if self.min_need is None else self.min_need,
+                min_need=model.default_need if self.min_need is None else self.min_need,
                 groups=self.groups,
             ),
         )
@@ -316,7 +311,8 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
             return self.blanket
         method: Any = self.blanket
         blanket = discover(table.train, method, progress=partial(report, "blanket"))
-        if not len(blanket) and not isinstance(self.predictor, Wrapped):
+        learnt = isinstance(self.predictor, str) or self.predictor.refits
+        if not len(blanket) and learnt:
             raise DataError(
                 f"no feature tells anything about {table.schema.target!r}; there is "
                 "nothing to advise on"
@@ -339,22 +335,20 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
 
     @property
     def fidelity_(self) -> Fidelity | None:
-        """How near what is said before everything is known comes to a model of the user's own, on
+        """How near what is said before everything is known comes to a user model, on
         the test people.
         """
         return self.evaluation_.fidelity
 
     @property
     def usage_(self) -> UsageReport | None:
-        """What a model of the user's own uses, beside the outcome's blanket; None for any other
+        """What a user model uses, beside the outcome's blanket; None for any other
         model.
         """
         fitted, model = self.fitted, self.fitted.model
-        return (
-            compare_usage(model.usage_, fitted.blanket, self.schema.names)
-            if isinstance(model, Wrapped)
-            else None
-        )
+        if model.usage_ is None:
+            return None
+        return compare_usage(model.usage_, fitted.blanket, self.schema.names)
 
     @property
     def schema(self) -> Schema:

@@ -43,7 +43,7 @@ class Decision:
     ``probability`` is that of the favourable class, whatever was decided; ``outcome`` the class
     that was decided, and ``favourable`` whether it is the good one (``refused`` is the opposite).
     Where the advisor decides by a threshold, ``threshold`` is the probability of the favourable
-    class that is needed; otherwise the likeliest class wins. Where a model of the user's own
+    class that is needed; otherwise the likeliest class wins. Where a user model
     decides and not everything is known, ``probability`` is the share of ``cases``, in which what is
     not known was filled in from people like this one, for which that model decides favourably.
 

@@ -5,8 +5,7 @@ One interview is a batch of one, and a file is a batch of many: both read their 
 sweep of the model.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -23,10 +22,7 @@ from edfa.explanation.partition import Partition
 from edfa.people import People
 from edfa.predictors.base import Predictor
 from edfa.predictors.cache import ModelCache
-from edfa.predictors.own_model.given import Given, as_given
-from edfa.predictors.own_model.majority import Majority
-from edfa.predictors.own_model.rows import RowLimit, limit_rows
-from edfa.predictors.wrapped import Wrapped
+from edfa.predictors.user_model.given import Given
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.recourse.searchers.survival import SurvivalSearch
@@ -36,7 +32,7 @@ from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 __all__ = ["Assess", "Assessment"]
 
 FEW = 16  # people of whom everything is read off one sweep
-# rows, about, that a model of the user's own is asked to say what can turn one person's decision
+# rows, about, that a user model is asked to say what can turn one person's decision
 SWEPT = 100_000
 Assess = Callable[[Float32Array], "Assessment"]
 """Makes, or finds again, the assessment of people without an overlay from their encoded facts
@@ -50,13 +46,11 @@ class Assessment:
 
     ``people.askable`` is what may be asked and has not been declined, ``people.costs`` are each
     person's prices, and ``people.overlay`` what all of them have set themselves, beyond the
-    operator's rules. ``given`` are numbers that all of them gave and encoding moved to the edge of
-    what was seen.
+    operator's rules. ``people.predictor`` is the model as it is asked about these people.
     """
 
     fitted: FittedAdvisor
     people: People
-    given: tuple[Given, ...] = ()
     _plans: dict[Any, Plans] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -77,18 +71,15 @@ class Assessment:
         """
         unknown = np.isnan(X)
         askable = unknown & ~fitted.never_ask
+        numbers = tuple(g for g in given if not unknown[:, g.position].any())
         people = People(
             X,
-            fitted.background,
+            fitted.background.for_people(numbers, len(X)),
             spent=(overlay.prices_in(fitted.schema) * ~unknown).sum(axis=1),
             overlay=overlay,
             askable=askable if declined is None else askable & ~declined,
         )
-        return cls(
-            fitted,
-            people,
-            tuple(g for g in given if not unknown[:, g.position].any()),
-        )
+        return cls(fitted, people)
 
     def __len__(self) -> int:
         return len(self.people)
@@ -96,30 +87,11 @@ class Assessment:
     @cached_property
     def explained(self) -> People:
         """The people; if they are few, with the sweep that answers everything in one model call."""
-        with self.asking():
-            people = self.people.with_sweep() if 0 < len(self) <= FEW else self.people
-            probabilities = (
-                people.probabilities
-            )  # worked out now, while it is known what these people gave
+        people = self.people.with_sweep() if 0 < len(self) <= FEW else self.people
         if self.shares is None:
             return people
-        return replace(people, decided=self._decided_by_shares(people), predicted=probabilities)
-
-    @contextmanager
-    def asking(self) -> Iterator[None]:
-        """Within, a model of the user's own is asked about these people as they are, and not too
-        often.
-        """
-        with limit_rows(self._row_limit), as_given(self.given):
-            yield
-
-    @cached_property
-    def _row_limit(self) -> RowLimit | None:
-        """How many rows a model of the user's own may be asked about for these people; None for any
-        other model.
-        """
-        most = self.fitted.model.max_rows if isinstance(self.fitted.model, Wrapped) else None
-        return None if most is None else RowLimit(most * max(1, len(self)))
+        decided = self._decided_by_shares(people)
+        return replace(people, decided=decided, predicted=people.probabilities)
 
     @property
     def X(self) -> Float32Array:  # noqa: N802
@@ -148,13 +120,13 @@ class Assessment:
 
         Of whom all that such a model uses is known, it is the probability that the model gives.
         """
-        if self.shares is None or not isinstance(self.fitted.model, Wrapped):
+        if self.shares is None:
             return self.probability
-        complete = self.known[:, self.fitted.model.needed_].all(axis=1)
+        complete = self.people.predictor.is_enough(self.known)
         return np.where(complete, self.probability, self.shares[0])
 
     def _decided_by_shares(self, people: People) -> IntArray:
-        """The class that a model of the user's own decides for in most completions, (people,).
+        """The class that a user model decides for in most completions, (people,).
 
         Its view may see a person otherwise; nobody is told that they are refused where most people
         like them are not.
@@ -168,22 +140,20 @@ class Assessment:
 
     @cached_property
     def shares(self) -> tuple[Float64Array, int] | None:
-        """The share of completions that a model of the user's own decides favourably, (people,),
+        """The share of completions that a user model decides favourably, (people,),
         and their number.
 
         None where another model decides, or everything that it uses is known: then the probability
         says it.
         """
-        model = self.fitted.model
-        if not isinstance(model, Wrapped) or model.is_enough(np.asarray(self.known.all(axis=0))):
+        if not self.people.predictor.decides_by_completions(self.known):
             return None
-        with self.asking():
-            share = self._completions.decided_share(self.people, self.fitted.favourable)
+        share = self._completions.decided_share(self.people, self.fitted.favourable)
         return share, self._completions.neighbours.k
 
     @property
     def _completions(self) -> Completions:
-        """What completes these people when a model of the user's own is asked about them."""
+        """What completes these people when a user model is asked about them."""
         searcher = self.fitted.searcher
         if isinstance(searcher, SurvivalSearch):
             return searcher.completions_
@@ -193,23 +163,20 @@ class Assessment:
         """Who decides about the person in ``row``, and whoever differs from them in known facts
         alone.
 
-        That is a model of the user's own by most of the person's completions, while facts are
+        That is a user model by most of the person's completions, while facts are
         missing that it uses.
         """
-        model = self.fitted.model
-        if self.shares is None or not isinstance(model, Wrapped):
-            return self.fitted.predictor
-        return Majority(
-            model,
-            self._completions.neighbours.complete(self.X[row][None])[0],
-            self.fitted.favourable,
-        )
+        predictor = self.people.predictor
+        if self.shares is None:
+            return predictor
+        completions = self._completions.neighbours.complete(self.X[row][None])[0]
+        return predictor.over_completions(completions, self.fitted.favourable)
 
     @cached_property
     def partition(self) -> Partition:
         """What can turn each person's decision, what cannot yet, what never will.
 
-        With a model of the user's own that is what changes its decision in most completions of the
+        With a user model that is what changes its decision in most completions of the
         person.
         """
         whole = self.explained.partition
@@ -225,11 +192,10 @@ class Assessment:
         support = replace(
             background.support, cache=ModelCache(1), most=most
         )  # of one person: nobody asks again
-        with self.asking():
-            for row in range(len(self)):
-                rows[row] = necessity(
-                    self.X[row][None], self.majority(row), support, background.visible
-                )[0]
+        for row in range(len(self)):
+            rows[row] = necessity(
+                self.X[row][None], self.majority(row), support, background.visible
+            )[0]
         return replace(whole, necessity=rows)
 
     @cached_property
@@ -243,8 +209,7 @@ class Assessment:
         the budget.
         """
         limit = budget_amount(self.fitted.budget, self.people.costs, self.fitted.background.start)
-        with self.asking():
-            return next_question(self.fitted.policy, self.people, limit)[0]
+        return next_question(self.fitted.policy, self.people, limit)[0]
 
     @cached_property
     def wishes(self) -> dict[str, BoolArray]:
@@ -275,15 +240,14 @@ class Assessment:
         key = (k, limits.to_json(), enough)
         if key not in self._plans:
             people = self.explained
-            with self.asking():
-                self._plans[key] = find_recourse(
-                    people if overlay is None else replace(people, overlay=limits),
-                    self.fitted.searcher,
-                    rules=self.fitted.operator_rules,
-                    desired_class=self.fitted.favourable,
-                    k=k,
-                    enough_survival=enough,
-                )
+            self._plans[key] = find_recourse(
+                people if overlay is None else replace(people, overlay=limits),
+                self.fitted.searcher,
+                rules=self.fitted.operator_rules,
+                desired_class=self.fitted.favourable,
+                k=k,
+                enough_survival=enough,
+            )
         return self._plans[key]
 
     def signal(self, k: int | None = None) -> Float64Array:

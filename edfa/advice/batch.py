@@ -17,7 +17,7 @@ from edfa.data.encode import Flag
 from edfa.data.partial import encode_partial
 from edfa.data.rules import Overlay
 from edfa.parallel import count_jobs, map_parallel
-from edfa.predictors.own_model.given import Given, numbers_given
+from edfa.predictors.user_model.given import Given, numbers_given
 from edfa.recourse.plans import Plans
 from edfa.recourse.reasons import NoPlanReasons
 from edfa.text.flags import flag_sentence

@@ -16,8 +16,7 @@ from edfa.advice.promise import Rollout
 from edfa.certification.stopping import Runs
 from edfa.data.table import Table
 from edfa.predictors.base import Predictor, UnfittedError
-from edfa.predictors.own_model.fidelity import Fidelity, measure_fidelity
-from edfa.predictors.wrapped import Wrapped
+from edfa.predictors.user_model.fidelity import Fidelity, measure_fidelity
 from edfa.reading import parse
 from edfa.typing import BoolArray, Float32Array, IntArray
 
@@ -189,15 +188,15 @@ def evaluate(fitted: FittedAdvisor, people: Table, rollout: Rollout) -> AdvisorE
 
 
 def fidelity_of(model: Predictor, X: Float32Array, trajectory: Trajectory) -> Fidelity | None:  # noqa: N803
-    """How near the view of a model of the user's own comes to it; None for any other model.
+    """How near the view of a user model comes to it; None for any other model.
 
     ``X`` (people, features) are complete people who took no part in anything, ``trajectory`` is how
     they were asked.
     """
-    if not isinstance(model, Wrapped):
+    if model.refits:
         return None
     states = trajectory.people()
-    missing = np.isnan(states.X[:, model.needed_]).any(axis=1)
+    missing = ~model.is_enough(states.known)
     return measure_fidelity(model, X, (states.X[missing], X[np.asarray(states.person)[missing]]))
 
 

@@ -26,8 +26,6 @@ from edfa.predictors import PREDICTORS
 from edfa.predictors.base import Predictor
 from edfa.predictors.committee import Committee
 from edfa.predictors.monotone import signs
-from edfa.predictors.wrapped import Wrapped
-from edfa.predictors.xgb import SubsetXGB
 from edfa.recourse import SEARCHERS
 from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
@@ -208,7 +206,7 @@ def add_committee(
 
     Neither is fitted yet. Searchers that have a committee keep it; with ``n_models`` 0 there is
     none. Members see what the ``model`` is shown by the policy, or with ``all_features``
-    everything. Of a model of the user's own nothing is learnt again: it is asked alone, and a
+    everything. Of a user model nothing is learnt again: it is asked alone, and a
     second time about the plan that is chosen.
     """
     if not isinstance(searcher, SurvivalSearch):
@@ -218,7 +216,7 @@ def add_committee(
         for name, part in policy.get_params(deep=False).items()
         if isinstance(part, SurvivalSearch)
     }
-    if isinstance(model, Wrapped):
+    if not model.refits:
         policy.set_params(
             **{name: clone(part) for name, part in own.items()}
         )  # questions are ordered by first looks
@@ -245,11 +243,11 @@ def keep_path(
     """The model, in which the sets of known features on the policy's path have models of their own.
 
     Other sets, of people who know something else, are then answered by one masked model. It is for
-    a ``SubsetXGB`` of mode "mixed", or one that was distilled from a model of the user's own; any
+    a ``SubsetXGB`` of mode "mixed", or one that was distilled from a user model; any
     other model is returned as it is. The path is that of some training people, asked to the end: no
     calibration or test person has a say.
     """
-    if not isinstance(model, SubsetXGB | Wrapped) or _by_subsets(model) is None:
+    if model.mixed is None:
         return model
     train = searcher.train_
     some = np.sort(np.random.default_rng(seed).permutation(len(train))[:PATH_PEOPLE])
@@ -268,13 +266,5 @@ def keep_path(
     always = np.array(
         [background.visible, background.start & background.visible, np.ones_like(background.start)]
     )
-    _by_subsets(masked).booster(~always[2])  # trained now, so that a saved advisor has it
+    masked.mixed.booster(~always[2])  # trained now, so that a saved advisor has it
     return masked.keeping([*most, *always])
-
-
-def _by_subsets(model: SubsetXGB | Wrapped) -> Any:
-    """The ``SubsetXGB`` of mode "mixed" that a model is, or answers by while facts are missing;
-    None: it is another.
-    """
-    inner = model.view_ if isinstance(model, Wrapped) else model
-    return inner if isinstance(inner, SubsetXGB) and inner.mode == "mixed" else None

@@ -23,7 +23,6 @@ from edfa.people import Background, People
 from edfa.predictors.base import Predictor
 from edfa.predictors.committee import Committee
 from edfa.predictors.monotone import DirectionCheck, check_directions, signs
-from edfa.predictors.wrapped import Wrapped
 from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.typing import BoolArray, Float32Array, Float64Array, ObjectArray
@@ -109,18 +108,14 @@ class FittedAdvisor:
         """
         if self.policy.aligned:
             return self.blanket
-        return self.policy.blanket if isinstance(self.model, Wrapped) else None
+        return self.policy.blanket if not self.model.refits else None
 
     @property
-    def own_model(self) -> str:
-        """The name of the user's own model and what speaks for it meanwhile; empty if another model
+    def user_model(self) -> str:
+        """The name of a user model and what answers for it meanwhile; empty if another model
         decides.
         """
-        return (
-            f"{self.model.own.name}, {self.model.partial}"
-            if isinstance(self.model, Wrapped)
-            else ""
-        )
+        return self.model.user_model_name
 
     @property
     def predictor(self) -> Predictor:

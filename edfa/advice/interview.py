@@ -34,7 +34,7 @@ from edfa.errors import (
     UnreadableError,
 )
 from edfa.explanation.partition import Person
-from edfa.predictors.own_model.given import Given, numbers_given
+from edfa.predictors.user_model.given import Given, numbers_given
 from edfa.reading import one_line
 from edfa.recourse.plans import NoPlan, Plan
 from edfa.text import html, narrate
@@ -328,7 +328,7 @@ class Interview:
             standing=asdict(self.standing),
             certificate=self.guarantee or "",
             certificate_id=self.fitted.promise.certificate_id,
-            model=self.fitted.own_model,
+            model=self.fitted.user_model,
         )
         receipt = Receipt.from_json(
             receipt.to_json()
@@ -484,8 +484,8 @@ class Interview:
             return made
 
     def _given(self, log: AnswerLog) -> tuple[Given, ...]:
-        """The numbers beyond all that was seen that the person gave, for a model of the user's
-        own.
+        """The numbers beyond all that was seen that the person gave, for a user
+        model.
         """
         return (
             numbers_given(log.flags, self.fitted.encoder) if self.fitted.model.reads_given else ()

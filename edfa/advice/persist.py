@@ -45,10 +45,9 @@ from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import MismatchError, SettingError, UnreadableError
 from edfa.people import Background
-from edfa.predictors import PREDICTORS
 from edfa.predictors.committee import Committee
 from edfa.predictors.monotone import DirectionCheck
-from edfa.predictors.wrapped import Wrapped
+from edfa.predictors.saved import read_predictor, saved_name
 from edfa.reading import parse, parse_json
 from edfa.recourse import SEARCHERS
 from edfa.recourse.searcher import Searcher
@@ -58,7 +57,6 @@ from edfa.writing import list_files, replace_folder
 __all__ = ["FORMAT", "PlainSettings", "check_target_folder", "load", "save"]
 
 ROWS = "calibration.safetensors"
-OWN = "own"  # the name of a user model
 Number = int | float  # one that was written as 0 is read as 0, not as 0.0
 
 
@@ -116,9 +114,7 @@ def save(
         "signal": fitted.promise.ending.signal,
         "reference": fitted.promise.reference,
         "predictor": {
-            "name": OWN
-            if isinstance(fitted.model, Wrapped)
-            else PREDICTORS.name_of(type(fitted.model)),
+            "name": saved_name(fitted.model),
             "threshold": fitted.model.threshold,
             "favourable": fitted.model.favourable,
         },
@@ -250,7 +246,7 @@ def _assemble(
     train = Table(
         frame, schema, origin["name"], origin["seed"], tuple(origin["shares"]), "train", encoder
     )
-    model = _read_model(saved.under("model"), str(manifest["predictor"]["name"]), own)
+    model = read_predictor(saved.under("model"), str(manifest["predictor"]["name"]), own)
     model.threshold = manifest["predictor"]["threshold"]
     model.favourable = manifest["predictor"]["favourable"]
     if model.n_features_in_ != len(schema) or len(model.classes_) != len(schema.classes):
@@ -287,18 +283,6 @@ def _assemble(
         operator_rules=_read(saved, "rules", Rules),
         directions=_read(saved, "directions", DirectionCheck),
     )
-
-
-def _read_model(folder: Folder, name: str, own: Any) -> Any:
-    """The model of this ``name``; one of the user's own may be passed."""
-    if name == OWN:
-        return Wrapped.from_folder(folder, own)
-    if own is not None:
-        raise MismatchError(
-            "the model of this advisor is in its folder and is none of your own; pass none"
-        )
-    kind: Any = PREDICTORS[name]
-    return kind.from_folder(folder)
 
 
 def _read_certificate(saved: Folder) -> Certificate | GroupCertificates | None:

@@ -9,8 +9,6 @@ import numpy as np
 
 from edfa.errors import DataError
 from edfa.explanation.principal_reasons import PrincipalReasons, Shortfall, principal_reasons
-from edfa.predictors.own_model.given import as_given
-from edfa.predictors.own_model.majority import Majority
 
 if TYPE_CHECKING:
     from edfa.advice.assessment import Assessment
@@ -55,8 +53,8 @@ def find_reasons(assessment: "Assessment", nameable: Mapping[str, str]) -> Reaso
     them.
 
     Facts with the same ``reason`` on the card are one reason. ``nameable`` are sensitive features
-    that may be named, with the legal basis of each. While facts are missing that a model of the
-    user's own uses, its score is the log odds of its decision in the person's completions.
+    that may be named, with the legal basis of each. While facts are missing that a user model
+    uses, its score is the log odds of its decision in the person's completions.
 
     Raises
     ------
@@ -66,17 +64,16 @@ def find_reasons(assessment: "Assessment", nameable: Mapping[str, str]) -> Reaso
     """
     fitted, predictor = assessment.fitted, assessment.majority()
     groups = _groups([feature.reason for feature in fitted.schema])
-    by_majority = isinstance(predictor, Majority)
-    with as_given(assessment.given):
-        values = principal_reasons(
-            assessment.X[0],
-            predictor,
-            fitted.train.X[:OTHERS] if by_majority else fitted.train.X,
-            fitted.favourable,
-            threshold=predictor.threshold if by_majority else fitted.threshold,
-            groups=groups,
-            **(FEWER if by_majority else {}),
-        )
+    by_completions = assessment.shares is not None
+    values = principal_reasons(
+        assessment.X[0],
+        predictor,
+        fitted.train.X[:OTHERS] if by_completions else fitted.train.X,
+        fitted.favourable,
+        threshold=predictor.threshold if by_completions else fitted.threshold,
+        groups=groups,
+        **(FEWER if by_completions else {}),
+    )
     chosen = values.principal() or values.ranked[:1]  # of many small ones the first is named
     named = tuple(_named(shortfall, values, fitted, nameable) for shortfall in chosen)
     return Reasons(named, values, _audit(fitted, values))

@@ -458,7 +458,7 @@ def certify(
     certificate = replace(
         certifier.certificate_for(records, group=state.group),
         rules=fitted.rules.describe(),
-        model=fitted.own_model,
+        model=fitted.user_model,
     )
     if not on_path or not _asks_nothing(records):
         return certificate

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edfa.commands import own_model
+from edfa.commands import user_model
 from edfa.commands.common import (
     AsJson,
     Card,
@@ -102,7 +102,7 @@ def fit(
     chosen = {key: value for key, value in typed.items() if value is not None}
     settings = {**file.settings, **chosen}
     if (decides := _user_model(file.model, model, classes)) is not None:
-        settings["predictor"] = own_model.wrap_file(decides)
+        settings["predictor"] = user_model.wrap_file(decides)
     advisor = Advisor(**settings)
     rows = open_table(table, schema, seed=advisor.seed, cap=file.cap if cap is None else cap)
     _check_guesses(rows.schema, accept_guesses, output)
@@ -114,8 +114,8 @@ def fit(
         _check_rules(config, advisor.rules, rows)
     with (
         show_progress(output) as progress,
-        own_model.in_shell_words(),
-        own_model.kept_warnings() as kept,
+        user_model.in_shell_words(),
+        user_model.kept_warnings() as kept,
     ):
         advisor.fit(rows, progress=progress, n_jobs=file.jobs)
         advisor.save(out)

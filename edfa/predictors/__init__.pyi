@@ -6,8 +6,8 @@ from .base import Predictor as Predictor
 from .bn import BayesNet as BayesNet
 from .ftt import FTTransformer as FTTransformer
 from .mlp import MaskedMLP as MaskedMLP
-from .wrapped import Wrapped as Wrapped
-from .wrapped import wrap as wrap
+from .user_model.model import UserModel as UserModel
+from .user_model.model import wrap as wrap
 from .xgb import SubsetXGB as SubsetXGB
 
 PREDICTORS: edfa.settings.Registry[Predictor]

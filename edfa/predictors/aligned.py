@@ -2,7 +2,7 @@
 is true.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,11 @@ class Aligned(Predictor):
         own = {"columns": np.array(self.columns, dtype=np.int64), "threshold": self.threshold}
         own["favourable"] = self.favourable
         return {**super().learnt_state(), **own, "predictor_": predictor}
+
+    @property
+    def cache_key(self) -> Hashable:
+        """The key of the predictor that is shown some columns, and those columns."""
+        return self.predictor_.cache_key, self.columns, self.threshold, self.favourable
 
     def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
         return self.predictor_._answer(mask, known)  # what varies here varies there

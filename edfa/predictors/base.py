@@ -1,7 +1,7 @@
 """What every model shares: it answers from any subset of features, and NaN means "not acquired"."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -27,6 +27,7 @@ from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Ar
 
 if TYPE_CHECKING:
     from edfa.data.table import Table
+    from edfa.predictors.user_model.given import Given
 
 __all__ = [
     "ClassWeight",
@@ -84,10 +85,18 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     most places.
     """
     refits: ClassVar[bool] = True
-    """Whether ``fit`` learns the model; one of the user's own is never learnt again."""
+    """Whether ``fit`` learns the model; a user model is never learnt again."""
+    default_need: ClassVar[float] = 0.0
+    """The chance of being refused without a plan below which nobody is advised to act, where the
+    advisor is not given another.
+    """
     reads_given: bool = False
     """Whether it can be asked about a number as a person gave it, beyond all that encoding knows.
     """
+    user_model_name: str = ""
+    """The name of a user model and of what answers for it meanwhile; empty for any other model."""
+    usage_: Any = None
+    """What a user model uses (a ``Usage``); None for any other model."""
     learnt_attributes: ClassVar[tuple[str, ...]] = ("classes_", "prior_", "varies_")
     """Names of the attributes that ``learnt_state`` returns. A subclass adds its own to these."""
 
@@ -105,6 +114,7 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             fit.
         """
         check_seed(getattr(self, "seed", 0))
+        self._token = object()
         matrix, classes = self._check_rows(X), self._check_classes(y)
         if len(classes) != len(matrix):
             raise DataError(
@@ -251,6 +261,60 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         None if every value may make a difference.
         """
         return None
+
+    @property
+    def cache_key(self) -> Hashable:
+        """A key for what is worked out from this fitted model's answers: another model, the same
+        one fitted again, or one with another threshold has another key.
+        """
+        own = self.__dict__.setdefault("_token", object())  # unlike an id, never used again
+        return own, self.threshold, self.favourable
+
+    @property
+    def needs(self) -> BoolArray:
+        """Which features must be known for the model's final answer, (features,)."""
+        return self.varies_
+
+    def is_enough(self, known: BoolArray) -> Any:
+        """Whether everything that the model uses is ``known``: (features,) gives one truth value,
+        (people, features) one a person.
+        """
+        return known[..., self.needs].all(axis=-1)
+
+    def for_people(self, given: "tuple[Given, ...]" = (), count: int = 1) -> "Predictor":
+        """The model as it is asked about ``count`` people of an interview or a file.
+
+        ``given`` are numbers that all of them gave, beyond all that encoding can express. A model
+        that has no use for them and no limit on what it may be asked returns itself.
+        """
+        return self
+
+    def decides_by_completions(self, known: BoolArray) -> bool:
+        """Whether people are decided about by most of their likely completions, because the model
+        itself cannot be asked about them yet; ``known`` is (features,) or (people, features).
+        """
+        return False
+
+    def over_completions(self, completions: Float32Array, favourable: int) -> "Predictor":
+        """The model that decides about one person by most of their ``completions`` (k, features).
+
+        ``favourable`` is the class that needs more than half of them. A model that answers from
+        any subset returns itself.
+        """
+        return self
+
+    @property
+    def mixed(self) -> Any:
+        """The ``SubsetXGB`` of mode "mixed" that the model is, or answers by while facts are
+        missing; None: there is none.
+        """
+        return None
+
+    def keeping(self, masks: Any) -> "Predictor":
+        """The same with models of their own for these subsets (subsets, features), where that is
+        possible (see ``SubsetXGB``).
+        """
+        return self
 
     def remember(self, X: Float32Array, frame: Any) -> None:  # noqa: N803
         """Take note of people as they were given, a frame, beside their encoded facts X (people,

@@ -2,26 +2,25 @@
 the same.
 """
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
+from edfa.cache import Cache
 from edfa.predictors.base import Predictor
 from edfa.typing import BoolArray
 
 __all__ = ["ModelCache"]
 
 T = TypeVar("T")
-LARGE = 48  # results that take megabytes
+MAX_LARGE = 48  # results that take megabytes
 
 
 class ModelCache:
     """Results by model, set of known features and name; the least recently used ones leave first.
     Threads may share it.
 
-    A cached model is held on to, with its prior, which every fit makes anew: a model that is fitted
-    again is another one. A copy that is sent to another process is empty.
+    Models are told apart by their ``cache_key``: one that is fitted again is another one. A copy
+    that is sent to another process is empty.
 
     Parameters
     ----------
@@ -41,9 +40,10 @@ class ModelCache:
 
     def __init__(self, max_size: int = 1024) -> None:
         self.max_size = max_size
-        self._results: OrderedDict[Hashable, tuple[Any, Any]] = OrderedDict()
-        self._large: OrderedDict[Hashable, tuple[Any, Any]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._results: dict[bool, Cache[Any]] = {
+            large: Cache("model work", min(MAX_LARGE, max_size) if large else max_size)
+            for large in (False, True)
+        }
 
     def get(
         self,
@@ -59,31 +59,11 @@ class ModelCache:
 
         ``mask`` is (features,). Of ``large`` results fewer are held.
         """
-        key = (
-            id(predictor),
-            id(predictor.prior_),
-            predictor.threshold,
-            predictor.favourable,
-            mask.tobytes(),
-            name,
-        )
-        results, limit = (
-            (self._large, min(LARGE, self.max_size)) if large else (self._results, self.max_size)
-        )
-        with self._lock:
-            if (entry := results.get(key)) is not None:
-                results.move_to_end(key)
-                cached: T = entry[1]
-                return cached
-        made = make()  # without the lock: it may take long, and making the same twice does no harm
-        with self._lock:
-            results[key] = (predictor, predictor.prior_), made
-            if len(results) > limit:
-                results.popitem(last=False)
-        return made
+        result: T = self._results[large].get((predictor.cache_key, mask.tobytes(), name), make)
+        return result
 
     def __len__(self) -> int:
-        return len(self._results) + len(self._large)
+        return sum(map(len, self._results.values()))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.max_size,)

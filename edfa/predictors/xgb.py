@@ -312,8 +312,14 @@ class SubsetXGB(Predictor):
             model = copy.copy(self)
             model._boosters = self._boosters.copy()
         model.kept_ = np.unique(sets[sets.any(axis=1)], axis=0)
+        model._token = object()
         model._reset_derived()
         return model
+
+    @property
+    def mixed(self) -> "SubsetXGB | None":
+        """Itself, if subsets can be named."""
+        return self if self.mode == "mixed" else None
 
     def learnt_state(self) -> Mapping[str, Any]:
         """Everything learnt that decides the answers; the subsets that were named are part of it.

@@ -36,7 +36,7 @@ __all__ = ["find_recourse"]
 
 Keys = tuple[Float64Array | IntArray, ...]
 """What ranks plans, by the last key first, as ``np.lexsort`` does; each (plans,)."""
-# of completions in which a plan must hold to be handed out, where a model of the user's own decides
+# of completions in which a plan must hold to be handed out, where a user model decides
 MOSTLY = 0.5
 ALTERNATIVES = 6  # other sets of features a person that are asked whether they survive
 LASTS = 0.5  # the survival that is asked of another plan than the best
@@ -233,7 +233,7 @@ def _mostly_hold(case: IntArray, survival: Float64Array) -> BoolArray:
     """Which plans, in order of their cases, hold in most completions; none of a case whose first
     plan does not.
 
-    Where a model of the user's own decides, it would mostly refuse the others. Who has no first
+    Where a user model decides, it would mostly refuse the others. Who has no first
     plan to act on gets none: what may be acted on is the plan that was certified, the first.
     """
     holds = survival >= MOSTLY
@@ -338,7 +338,7 @@ def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -
     invalidation = searcher.invalidation(problem, candidates)
     if invalidation is None:
         columns["low"], columns["high"] = interval(problem, candidates)
-        if not problem.predictor.refits:  # a model of the user's own need not tell its cells
+        if not problem.predictor.refits:  # a user model need not tell its cells
             tried = trial_ends(problem, candidates)
             ends = zip(("low", "high"), tried, strict=True)
             columns |= {

@@ -19,7 +19,6 @@ from edfa.fingerprint import canonical
 from edfa.people import Background, People
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.predictors.cache import ModelCache
-from edfa.predictors.wrapped import Wrapped
 from edfa.recourse.action_set import ActionSet
 from edfa.recourse.crowd import Crowd
 from edfa.recourse.sense import Sense
@@ -385,7 +384,7 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         name = (
             "action set",
             (rules or NO_RULES).to_json(),
-            people.background,
+            people.background.card,
             desired_class,
         )
         return self.cache_.get(people.predictor, people.background.visible, name, make)
@@ -436,22 +435,18 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         return None
 
     def completions(self, problem: SearchProblem) -> Completions:
-        """What completes people where a model of the user's own is asked about them."""
+        """What completes people where a user model is asked about them."""
         return Completions(problem.background.neighbours)
 
     def decided_shares(self, problem: SearchProblem) -> Float64Array | None:
-        """The share of completions in which a model of the user's own decides for the desired
+        """The share of completions in which a user model decides for the desired
         class, (cases,).
 
         None for other models, where all that it uses is known, and where any other decision is
         recourse.
         """
-        model = problem.predictor
-        if (
-            not isinstance(model, Wrapped)
-            or problem.desired_class is None
-            or model.is_enough(problem.mask)
-        ):
+        by_completions = problem.predictor.decides_by_completions(problem.mask)
+        if problem.desired_class is None or not by_completions:
             return None
         return self.completions(problem).decided_share(problem.cases, problem.desired_class)
 
@@ -459,10 +454,10 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         """The survival of plans once they are chosen, estimated anew; None: that of the search
         stands.
 
-        A searcher that does not ask about survival asks a model of the user's own here: it has seen
+        A searcher that does not ask about survival asks a user model here: it has seen
         what stands for it.
         """
-        if not isinstance(problem.predictor, Wrapped):
+        if problem.predictor.refits:
             return None
         return self.completions(problem).survival(self._planned(problem, candidates))
 

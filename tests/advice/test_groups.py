@@ -26,7 +26,7 @@ LEVELS = {"alpha": 0.2, "delta": 0.05, "target": "early"}
 RISK = {"calm": 0.4, "risky": 0.8}  # a plan made at signal u fails with this times u
 TINY = 1e-18  # a survival below one half of which nobody is: the ceiling is 1
 ANYBODY = Promise(Ending(signal="survival"), min_survival=TINY)
-POOLED = SimpleNamespace(promise=ANYBODY, rules=edfa.Rules(), own_model="")
+POOLED = SimpleNamespace(promise=ANYBODY, rules=edfa.Rules(), user_model="")
 BY_GROUP = SimpleNamespace(
     promise=replace(ANYBODY, groups="kind"), rules=edfa.Rules(), own_model=""
 )

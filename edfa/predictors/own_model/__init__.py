@@ -1,1 +1,0 @@
-"""A fitted model of the user's own: asked, read, kept."""

@@ -1,0 +1,1 @@
+"""A fitted user model: asked, read, kept."""

@@ -1,0 +1,162 @@
+"""A user model's answers: asked in batches, counted, bounded, and remembered by row."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from edfa.cache import Cache
+from edfa.errors import ModelError
+from edfa.predictors.user_model.given import Given
+from edfa.typing import Float32Array, Float64Array, IntArray
+
+__all__ = ["Answers", "Asked", "RowLimit"]
+
+MAX_REMEMBERED = 100_000  # rows whose answers are remembered
+MAX_LOOKED_UP = 4_096  # rows in one question, up to which each is looked up; more are asked about
+
+
+@dataclass
+class Asked:
+    """What was asked of a model so far: calls, rows, and rows whose answer was known already."""
+
+    calls: int = 0
+    rows: int = 0
+    remembered: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.calls:,} calls, {self.rows:,} rows, {self.remembered:,} answers remembered"
+
+
+@dataclass
+class RowLimit:
+    """How many rows a model may be asked about, and how many of them it was asked about."""
+
+    most: int
+    asked: int = 0
+
+    def take(self, rows: int) -> None:
+        """Count rows that are about to be asked about; ModelError if they are too many."""
+        if self.asked + rows > self.most:
+            raise ModelError(
+                f"this step would ask the model about more than {self.most:,} rows; raise "
+                "max_rows, or lower n_completions or n_candidates"
+            )
+        self.asked += rows
+
+
+@dataclass
+class Answers:
+    """A model's answers by row: the same row has the same answer, to the bit. Threads may share it.
+
+    Parameters
+    ----------
+    ask
+        Gives probabilities (n, classes) of complete encoded rows (n, features) of people who gave
+        some numbers that encoding cannot express.
+    batch_rows
+        The most rows in one call.
+
+    Attributes
+    ----------
+    asked
+        What was asked so far.
+    """
+
+    ask: Callable[[Float32Array, tuple[Given, ...]], Float64Array]
+    batch_rows: int
+    asked: Asked = field(default_factory=Asked)
+    _remembered: Cache[Float64Array] = field(
+        default_factory=lambda: Cache("user model answers", MAX_REMEMBERED), repr=False
+    )
+    _pinned: dict[bytes, Float64Array] = field(default_factory=dict, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the lock, to send to another process."""
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
+    def __call__(
+        self,
+        rows: Float32Array,
+        given: tuple[Given, ...] | None = None,
+        limit: RowLimit | None = None,
+    ) -> Float64Array:
+        """Probabilities (n, classes) of rows (n, features).
+
+        ``given`` are the numbers that these people gave; None: they are people of a table, whose
+        answers may be pinned. ``limit`` bounds how many rows the model is asked about.
+        """
+        rows, numbers = np.ascontiguousarray(rows), given or ()
+        pinned = self._pinned if given is None else {}
+        if len(rows) > MAX_LOOKED_UP or not len(rows):
+            answers = self._ask(rows, numbers, limit)
+            _put_pinned(pinned, rows, answers)
+            return answers
+        keys = [(numbers, row.tobytes()) for row in rows]
+        known = self._remembered.find(keys)
+        known |= {key: pinned[key[1]] for key in keys if key[1] in pinned}
+        unknown = {key: i for i, key in enumerate(keys) if key not in known}
+        if unknown:
+            asked = self._ask(rows[list(unknown.values())], numbers, limit)
+            fresh = dict(zip(unknown, asked, strict=True))
+            self._remembered.keep(fresh)
+            known |= fresh
+        with self._lock:
+            self.asked.remembered += len(keys) - len(unknown)
+        return np.array([known[key] for key in keys])
+
+    def pin(self, rows: Float32Array, answers: Float64Array) -> None:
+        """Set the answers about the people of a table themselves, whatever of them encoding cannot
+        express.
+
+        Others with the same encoded row, who are asked about in an interview or a file, do not get
+        these answers.
+        """
+        for row, answer in zip(np.ascontiguousarray(rows), answers, strict=True):
+            self._pinned[row.tobytes()] = answer
+
+    def count(self, calls: int, rows: int) -> None:
+        """Count what was asked of the model, here or elsewhere."""
+        with self._lock:
+            self.asked.calls += calls
+            self.asked.rows += rows
+
+    def _ask(
+        self, rows: Float32Array, given: tuple[Given, ...], limit: RowLimit | None
+    ) -> Float64Array:
+        if limit is not None:
+            limit.take(len(rows))
+        parts = np.array_split(rows, max(1, -(-len(rows) // self.batch_rows)))
+        answers = [self.ask(part, given) for part in parts]
+        self.count(len(parts), len(rows))
+        return np.concatenate(answers)
+
+
+def _put_pinned(
+    pinned: dict[bytes, Float64Array], rows: Float32Array, answers: Float64Array
+) -> None:
+    """Put the pinned answers where their rows are; found by a sum of bits first, then by all
+    bits.
+    """
+    if not pinned:
+        return
+    keys = np.stack([np.frombuffer(key, dtype=np.float32) for key in pinned])
+    for i in np.flatnonzero(np.isin(_sums(rows), _sums(keys))):
+        if (answer := pinned.get(rows[i].tobytes())) is not None:
+            answers[i] = answer
+
+
+def _sums(rows: Float32Array) -> IntArray:
+    """One whole number for each row (n, features), (n,): equal for equal rows, and seldom for
+    others.
+    """
+    odd = np.random.default_rng(0).integers(2**62, size=rows.shape[1], dtype=np.uint64) * 2 + 1
+    return np.asarray(
+        (np.ascontiguousarray(rows).view(np.uint32).astype(np.uint64) * odd).sum(axis=1)
+    )

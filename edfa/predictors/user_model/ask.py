@@ -1,0 +1,408 @@
+"""A fitted user model, asked about complete people: whatever its library, one way to
+ask it.
+
+A model is never fitted, changed or copied here. It gets a frame with the columns it wants, in their
+order and dtypes, and answers the probability of each of its classes. What it answers is checked
+before anything relies on it.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from edfa.errors import ColumnError, ModelError, SettingError, hint
+from edfa.predictors.user_model.objective import check_objective
+from edfa.settings import check_items
+from edfa.typing import Float64Array, IntArray
+
+__all__ = ["ENCODED", "FittedModel"]
+
+ENCODED = "encoded"  # columns of a model that was fitted on a table's X
+SUM = 1e-4  # how far from 1 a row of probabilities may add up: float32 models round
+Kind = str
+"""``"estimator"`` (has predict_proba), ``"booster"`` (XGBoost's or LightGBM's own), ``"torch"`` or
+``"callable"``.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """A fitted model, with the columns it wants and the classes it knows.
+
+    Parameters
+    ----------
+    model
+        The model itself: never fitted again.
+    kind
+        How it is asked: see ``Kind``.
+    columns
+        The names of the columns it wants, in order; ``"encoded"``: the matrix of a table, all
+        features in order.
+    dtypes
+        The dtype of each column where it is another than the table's: categories, for example.
+    classes
+        The classes in the order of its probabilities, as the card calls them; None: the card's
+        order.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> frame = pd.DataFrame({"age": [20, 30, 40, 50], "debt": [5, 1, 4, 0]})
+    >>> own = FittedModel.of(LogisticRegression().fit(frame, ["bad", "good", "bad", "good"]))
+    >>> own.columns, own.classes
+    (('age', 'debt'), ('bad', 'good'))
+    >>> own.ask(frame).shape
+    (4, 2)
+    """
+
+    model: Any = field(repr=False)
+    kind: Kind
+    columns: tuple[str, ...] | str
+    dtypes: Mapping[str, Any] = field(default_factory=dict)
+    classes: tuple[Any, ...] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        model: Any,
+        *,
+        columns: Sequence[str] | str | None = None,
+        classes: Sequence[Any] | None = None,
+        like: pd.DataFrame | None = None,
+    ) -> Self:
+        """Recognise a fitted model; ModelError if it is not fitted or has no probabilities.
+
+        ``columns``, ``classes`` and ``like`` are those of ``wrap``; SettingError for what they
+        cannot be.
+        """
+        _check_settings(columns, classes, like)
+        if isinstance(model, str | Path | bytes):
+            from edfa.predictors.user_model.onnx import OnnxModel  # onnxruntime is optional
+
+            model = OnnxModel.open(model)
+        kind = _kind(model)
+        if kind == "estimator":
+            _check_fitted(model)
+        check_objective(model)
+        names = _columns(model, columns, like)
+        known = getattr(model, "classes_", None) if classes is None else classes
+        dtypes = {} if like is None or isinstance(names, str) else _dtypes(like, names)
+        return cls(
+            model, kind, names, dtypes, None if known is None else tuple(np.asarray(known).tolist())
+        )
+
+    @property
+    def name(self) -> str:
+        """What the model is called in messages: its class, or the function's name."""
+        return str(getattr(self.model, "__name__", type(self.model).__name__))
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def learnt_state(self) -> Mapping[str, Any]:
+        """What is known of it for fingerprints; what it answers is added by the predictor that asks
+        it.
+        """
+        dtypes = {name: str(dtype) for name, dtype in self.dtypes.items()}
+        return {
+            "name": self.name,
+            "columns": self.columns,
+            "dtypes": dtypes,
+            "classes": self.classes,
+        }
+
+    def order(self, classes: Sequence[str]) -> IntArray:
+        """Which of the model's probabilities belongs to each of the card's ``classes``, (classes,).
+
+        ModelError if the model knows other classes; they are told apart by their text: 1, 1.0 and
+        "1" are one class.
+        """
+        if self.classes is None:
+            return np.arange(len(classes))
+        theirs, ours = [_text(c) for c in self.classes], [_text(c) for c in classes]
+        if sorted(theirs) == sorted(ours):
+            return np.array([theirs.index(name) for name in ours], dtype=np.intp)
+        both = f"the model's classes are {_list(self.classes)}, the card's {_list(classes)}"
+        if len(theirs) != len(ours):
+            lacks = [c for c, name in zip(classes, ours, strict=True) if name not in theirs]
+            why = (
+                f"the model lacks class {_list(lacks)}"
+                if set(theirs) < set(ours)
+                else "as many are needed"
+            )
+            raise ModelError(f"{both}; {why}")
+        raise ModelError(
+            f"{both}; say which is which, in the order of its probabilities: wrap(model, "
+            f"classes={tuple(classes)!r})"
+        )
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Raise ColumnError if the model wants a column that is none of these ``names``."""
+        if isinstance(self.columns, str):
+            return
+        if absent := [name for name in self.columns if name not in names]:
+            raise ColumnError(
+                f"the model wants a column {absent[0]!r}, which the card has "
+                f"not{hint(absent[0], names)}"
+            )
+
+    def ask(self, people: Any) -> Float64Array:
+        """Probabilities (people, classes) in the model's own order, from a frame, or a matrix if
+        they are encoded.
+        """
+        return self.check(self._call(people), len(people))
+
+    def _call(self, people: Any) -> Any:
+        """What the model answers; it gets a copy, into which it may write."""
+        is_frame = isinstance(people, pd.DataFrame)
+        own = (
+            people.copy(deep=False) if is_frame else np.array(people)
+        )  # pandas copies what is written to
+        try:
+            return _ASK[self.kind](self.model, own)
+        except (KeyboardInterrupt, MemoryError):
+            raise
+        except Exception as error:
+            raise ModelError(
+                f"the model {self.name} failed on {len(people)} rows: "
+                f"{type(error).__name__}: {_line(error)}"
+                f"{self._hint(error, people)}"
+            ) from error
+
+    def _hint(self, error: Exception, people: Any) -> str:
+        """What may help a model that failed on words: its own data types."""
+        if (
+            self.dtypes
+            or not isinstance(people, pd.DataFrame)
+            or not isinstance(error, TypeError | ValueError)
+        ):
+            return ""
+        words = any(pd.api.types.is_string_dtype(dtype) for dtype in people.dtypes)
+        return "; show the frame it was fitted on: wrap(model, like=frame.head())" if words else ""
+
+    def check(self, answer: Any, people: int) -> Float64Array:
+        """An answer as probabilities (people, classes); ModelError if it is none.
+
+        Of one person, the answer may be without the dimension of people.
+        """
+        asked = (
+            f"the model {self.name} was asked about {people} "
+            f"{'person' if people == 1 else 'people'} and answered"
+        )
+        if answer is None:
+            raise ModelError(f"{asked} None")
+        try:
+            table = np.asarray(answer, dtype=float)
+        except (TypeError, ValueError):
+            raise ModelError(f"{asked} {type(answer).__name__}, not probabilities") from None
+        if people == 1 and table.ndim < 2:
+            table = table.reshape(1, -1)
+        if table.ndim == 0:
+            raise ModelError(f"{asked} one number, {table:.4g}")
+        if len(table) != people:
+            raise ModelError(f"{asked} {len(table)} row{'' if len(table) == 1 else 's'}")
+        if table.ndim == 1:
+            table = table[:, None]
+        if table.ndim == 2 and table.shape[1] == 1:
+            table = np.concatenate([1 - table, table], axis=1)  # of two classes, the second one's
+        classes = len(self.classes) if self.classes is not None else table.shape[-1]
+        if table.shape != (people, classes):
+            raise ModelError(
+                f"{asked} an array of {table.shape}; one probability for each of "
+                f"{classes} is needed"
+            )
+        _check_probabilities(table, self.name)
+        return table
+
+
+def _check_probabilities(table: Float64Array, name: str) -> None:
+    """Raise ModelError, showing the worst row, if a table (people, classes) does not have
+    probabilities in each row.
+    """
+    if not np.isfinite(table).all():
+        raise ModelError(
+            f"the model {name} answers NaN or an infinite number in row {_first_bad(table)}"
+        )
+    if not table.size:
+        return
+    outside, apart = np.maximum(-table, table - 1).max(axis=1), np.abs(table.sum(axis=1) - 1)
+    wrong = np.maximum(outside, apart)
+    worst = int(wrong.argmax())
+    if wrong[worst] > SUM:
+        row = ", ".join(f"{value:.4g}" for value in table[worst])
+        why = (
+            f"which adds up to {table[worst].sum():.4g}"
+            if apart[worst] > SUM
+            else "which are not all from 0 to 1"
+        )
+        raise ModelError(
+            f"the model {name} answers what are no probabilities: row {worst} is [{row}], {why}"
+        )
+
+
+def _ask_estimator(model: Any, people: Any) -> Any:
+    return model.predict_proba(people)
+
+
+def _ask_booster(model: Any, people: Any) -> Any:
+    if type(model).__module__.startswith("xgboost"):
+        import xgboost as xgb
+
+        return model.predict(xgb.DMatrix(people, enable_categorical=True, nthread=1))
+    return model.predict(people)
+
+
+def _ask_torch(model: Any, people: Any) -> Any:
+    """A module's outputs are log odds: one a row, of the second of two classes, or one for each
+    class.
+    """
+    import torch
+
+    matrix = torch.as_tensor(np.asarray(people, dtype=np.float32))
+    with torch.inference_mode():
+        scores = model(matrix).double()
+    if scores.ndim == 1 or scores.shape[1] == 1:
+        return torch.sigmoid(scores).reshape(-1).numpy()
+    return torch.softmax(scores, dim=1).numpy()
+
+
+def _ask_callable(model: Callable[[Any], Any], people: Any) -> Any:
+    return model(people)
+
+
+_ASK: dict[Kind, Callable[[Any, Any], Any]] = {
+    "estimator": _ask_estimator,
+    "booster": _ask_booster,
+    "torch": _ask_torch,
+    "callable": _ask_callable,
+}
+
+
+def _kind(model: Any) -> Kind:
+    """How a model is asked; ModelError if it cannot be."""
+    if inspect.isclass(model):
+        raise ModelError(f"{model.__name__} is a class; wrap a fitted model of it")
+    if callable(getattr(model, "predict_proba", None)):
+        return "estimator"
+    library = type(model).__module__.split(".")[0]
+    if library in ("xgboost", "lightgbm") and type(model).__name__ == "Booster":
+        return "booster"
+    if _is_module(model):
+        if model.training:
+            raise ModelError(
+                f"the model {type(model).__name__} is in training mode; call eval() on it first"
+            )
+        return "torch"
+    if hasattr(model, "predict"):
+        more = (
+            "; calibrate it with CalibratedClassifierCV"
+            if hasattr(model, "decision_function")
+            else ""
+        )
+        raise ModelError(
+            f"a {type(model).__name__} has no predict_proba, so that nothing can be said "
+            f"of chances{more}"
+        )
+    if callable(model):
+        return "callable"
+    raise ModelError(
+        f"a {type(model).__name__} is no model: one with predict_proba, an ONNX file or a "
+        "function is needed"
+    )
+
+
+def _is_module(model: Any) -> bool:
+    """Whether a model is a torch module; torch is not loaded to find out."""
+    return any(
+        c.__module__.startswith("torch.nn") and c.__name__ == "Module" for c in type(model).__mro__
+    )
+
+
+def _check_fitted(model: Any) -> None:
+    try:
+        if hasattr(model, "fit"):
+            check_is_fitted(model)
+    except NotFittedError:
+        raise ModelError(
+            f"this {type(model).__name__} is not fitted; edfa never fits a model of yours"
+        ) from None
+    except TypeError:  # no estimator in scikit-learn's sense: asking it will tell
+        return
+
+
+def _check_settings(columns: Any, classes: Any, like: Any) -> None:
+    """Raise SettingError for what can be no columns, classes or frame of a model."""
+    if isinstance(columns, str) and columns != ENCODED:
+        raise SettingError(
+            f"columns: names, or {ENCODED!r} for a model of a table's X, not {columns!r}"
+        )
+    if columns is not None and not isinstance(columns, str):
+        check_items("columns", columns, f"names in the model's order, or {ENCODED!r}", text=True)
+    if classes is not None:
+        labels = check_items(
+            "classes", classes, "the outcomes in the order of the model's probabilities"
+        )
+        if len({_text(label) for label in labels}) < len(labels):
+            raise SettingError(f"classes: each outcome once, not {_list(labels)}")
+    if like is not None and not isinstance(like, pd.DataFrame):
+        raise SettingError(
+            "like: a data frame, a few rows that the model was fitted on, not "
+            f"{type(like).__name__}"
+        )
+
+
+def _dtypes(like: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
+    """The data types of a model's columns in a frame like its own."""
+    known = {str(name): dtype for name, dtype in like.dtypes.items()}
+    if absent := [name for name in names if name not in known]:
+        raise ColumnError(
+            f"like: there is no column {absent[0]!r}, which the model wants{hint(absent[0], known)}"
+        )
+    return {name: known[name] for name in names}
+
+
+def _columns(model: Any, columns: Sequence[str] | str | None, like: Any) -> tuple[str, ...] | str:
+    """The columns that a model wants: as said, as in ``like``, or as the model itself says."""
+    if columns is not None:
+        return ENCODED if isinstance(columns, str) else tuple(columns)
+    if like is not None:
+        return tuple(str(name) for name in like.columns)
+    for attribute in ("feature_names_in_", "feature_names_", "feature_names", "feature_name"):
+        try:
+            names = getattr(model, attribute, None)
+            names = names() if callable(names) else names
+        except (AttributeError, ValueError):  # XGBoost and LightGBM raise where there are no names
+            continue
+        if names is not None and len(names):
+            return tuple(str(name) for name in names)
+    raise ModelError(
+        f"this {type(model).__name__} does not say which columns it wants; say it: "
+        "wrap(model, columns=[...]), "
+        f"or columns={ENCODED!r} if it was fitted on a table's X"
+    )
+
+
+def _text(label: Any) -> str:
+    """A class as text, in which 1, 1.0, True and "1" are one."""
+    if isinstance(label, bool | int | float | np.number) and float(label).is_integer():
+        return str(int(label))
+    return str(label)
+
+
+def _list(labels: Sequence[Any]) -> str:
+    return ", ".join(repr(label) for label in labels)
+
+
+def _first_bad(table: Float64Array) -> int:
+    return int(np.flatnonzero(~np.isfinite(table).all(axis=1))[0])
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300].rstrip(".")

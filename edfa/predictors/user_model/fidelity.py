@@ -1,0 +1,99 @@
+"""How far what is said before everything is known lies from what the model says in the end, on
+people it never saw.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from edfa.predictors.user_model.model import UserModel
+from edfa.reading import parse
+from edfa.text import html
+from edfa.typing import Float32Array
+
+__all__ = ["Fidelity", "measure_fidelity"]
+
+MASKS = 16  # sets of known features that are drawn
+STATES = 2_000  # partly known people at most
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """The distance of a view of a model from the model, on held-out people.
+
+    ``view`` is the way in which it answers (``partial``). ``rmse`` is the root mean square
+    difference of the favourable or second class' probability before and after everything is known,
+    ``same`` the share of decisions that are the same: over ``states`` partly known people, with
+    features known at random. ``path_rmse`` and ``path_same`` are those on the way that the
+    advisor's questions take; None without questions.
+
+    Examples
+    --------
+    >>> print(Fidelity("distilled", 200, 0.11, 0.9, 0.05, 0.97))
+    distilled: the model's own decision in 97.0% of people on the way of questions (RMSE 0.050), 90.0% at random (0.110)
+    """  # noqa: E501
+
+    view: str
+    states: int
+    rmse: float
+    same: float
+    path_rmse: float | None = None
+    path_same: float | None = None
+
+    def __str__(self) -> str:
+        if self.path_same is None:
+            return (
+                f"{self.view}: the model's own decision in {self.same:.1%} "
+                f"of people (RMSE {self.rmse:.3f})"
+            )
+        return (
+            f"{self.view}: the model's own decision in {self.path_same:.1%} of people on "
+            "the way of questions "
+            f"(RMSE {self.path_rmse:.3f}), {self.same:.1%} at random ({self.rmse:.3f})"
+        )
+
+    def to_json(self) -> str:
+        """As JSON; ``from_json`` reads it back, equal."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Fidelity":
+        """Read what ``to_json`` wrote."""
+        return parse(cls, json.loads(text), "fidelity")
+
+    def _repr_html_(self) -> str:
+        return html.fragment(html.paragraph(str(self)))
+
+
+def measure_fidelity(
+    model: UserModel,
+    X: Float32Array,  # noqa: N803
+    path: tuple[Float32Array, Float32Array] | None = None,
+    seed: int = 0,
+) -> Fidelity:
+    """Compare what ``model`` says of partly known people with what it says of them in the end.
+
+    ``X`` (people, features) are complete people whom neither the model nor its view has seen;
+    ``path`` are partly known ones (states, features) with everything that is known of them in the
+    end (states, features).
+    """
+    random = np.random.default_rng(seed)
+    people = X[random.permutation(len(X))[:STATES]]
+    masks = random.random((MASKS, X.shape[1])) < random.random((MASKS, 1))
+    partial = np.where(masks[random.integers(MASKS, size=len(people))], people, np.float32(np.nan))
+    rmse, same = _distance(model, partial, people)
+    measured = Fidelity(model.partial, len(people), rmse, same)
+    if path is None or not len(path[0]):
+        return measured
+    some = np.sort(random.permutation(len(path[0]))[:STATES])
+    path_rmse, path_same = _distance(model, path[0][some], path[1][some])
+    return Fidelity(model.partial, len(people), rmse, same, path_rmse, path_same)
+
+
+def _distance(model: UserModel, partial: Float32Array, whole: Float32Array) -> tuple[float, float]:
+    """The root mean square difference of probabilities, and the share of equal decisions."""
+    before, after = model.predict_proba(partial), model.ask(whole)
+    about = 1 if model.favourable is None else model.favourable
+    rmse = float(np.sqrt(((before - after)[:, about] ** 2).mean()))
+    return rmse, float((model.decide(before) == model.decide(after)).mean())

@@ -1,0 +1,161 @@
+"""User models in files: kept in an advisor's folder, tried before they are read,
+opened by name.
+
+``write_model`` and ``read_model`` turn a model into the content of a file and back,
+``try_in_child`` tries such a file in a process of its own, ``open_model`` does all that is needed
+for a file that somebody names.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from edfa.data.read import open_parquet, read_parquet
+from edfa.errors import ModelError, UnreadableError
+from edfa.predictors.user_model.ask import FittedModel
+from edfa.predictors.user_model.formats import MODEL_LIMIT, KeptLightGBM, read_model, write_model
+from edfa.predictors.user_model.kept_rows import rows_from_json, rows_to_json
+from edfa.predictors.user_model.objective import BOOSTED, check_booster_objective
+from edfa.predictors.user_model.trial import try_in_child
+from edfa.reading import existing, read_bytes
+
+__all__ = [
+    "KeptLightGBM",
+    "compare_answers",
+    "open_model",
+    "read_like",
+    "read_model",
+    "rows_from_json",
+    "rows_to_json",
+    "try_in_child",
+    "write_model",
+]
+
+ENDINGS = {
+    ".ubj": "XGBoost",
+    ".json": "XGBoost",
+    ".txt": "LightGBM",
+    ".onnx": "ONNX",
+    ".skops": "skops",
+}
+PICKLED = (".pkl", ".pickle", ".joblib", ".dill", ".pt", ".pth", ".sav")
+PROTOCOLS = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))  # how pickles begin
+
+
+def open_model(path: str | Path) -> Any:
+    """The model in a file that somebody names, for ``FittedModel.of``; read in a process of its own
+    first.
+
+    Raises
+    ------
+    UnreadableError
+        If there is no such file, its ending is none of .ubj, .json, .txt, .onnx and .skops, or it
+        cannot be read safely. A pickle never can.
+    ModelError
+        If the model answers no probabilities.
+    MissingExtraError
+        If the library that reads it is not installed.
+    """
+    path = existing(path)
+    ending = path.suffix.lower()
+    if ending in PICKLED:
+        raise _pickle(path.name)
+    if ending not in ENDINGS:
+        known = ", ".join(f"{end} ({library})" for end, library in ENDINGS.items())
+        raise UnreadableError(f"{path.name} has the ending of no model's file; known: {known}")
+    content = read_bytes(path, MODEL_LIMIT)
+    if content.startswith(PROTOCOLS):
+        raise _pickle(path.name)
+    name = path.stem + ending
+    kind = "booster" if ENDINGS[ending] in BOOSTED else "estimator"
+    try_in_child(name, content, None, None, kind=kind)
+    model = read_model(name, content, kind)
+    if ENDINGS[ending] not in BOOSTED:
+        return model
+    check_booster_objective(model, ENDINGS[ending], name)
+    return read_model(name, content) if ENDINGS[ending] == "XGBoost" else model
+
+
+def read_like(path: str | Path) -> pd.DataFrame:
+    """Some rows of the frame that a model was fitted on, from a Parquet file, which keeps their
+    data types.
+
+    Raises
+    ------
+    UnreadableError
+        If it is no Parquet file, or the frame had categories that are no words: Parquet does not
+        keep those.
+    """
+    path = existing(path)
+    if path.suffix.lower() not in (".parquet", ".pq"):
+        raise UnreadableError(
+            f"{path.name} has no data types; write the rows to a Parquet file: "
+            "frame.head().to_parquet('like.parquet')"
+        )
+    frame = read_parquet(path)
+    with open_parquet(path) as file:
+        described = file.schema_arrow.pandas_metadata or {}
+        if lost := [
+            name
+            for name, count in _categories(described)
+            if not _has_categories(frame, name, count)
+        ]:
+            raise UnreadableError(
+                f"{path.name}: the categories of column {lost[0]!r} are no words, and a "
+                "Parquet file does not keep "
+                "such; wrap the model in Python: edfa.wrap(model, like=frame)"
+            )
+        index = [name for name in described.get("index_columns", []) if isinstance(name, str)]
+    return frame.drop(columns=index, errors="ignore")
+
+
+def _categories(described: dict[str, Any]) -> list[tuple[str, int]]:
+    """The columns that were categories when pandas wrote them, by what it says of them, and how
+    many they had.
+    """
+    columns = [
+        column for column in described.get("columns", []) if column["pandas_type"] == "categorical"
+    ]
+    return [(column["field_name"], column["metadata"]["num_categories"]) for column in columns]
+
+
+def _has_categories(frame: pd.DataFrame, name: str, count: int) -> bool:
+    dtype = frame.dtypes[name]
+    return isinstance(dtype, pd.CategoricalDtype) and len(dtype.categories) == count
+
+
+def compare_answers(one: FittedModel, other: FittedModel, people: Any) -> float:
+    """The share of people about whom two models decide otherwise: what a conversion changed, for
+    example.
+
+    ``people``: a frame that holds the columns of both, or a matrix if both are of a table's X.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"age": [20, 40, 60, 80]})
+    >>> old = FittedModel.of(lambda people: people["age"] / 100, columns=["age"])
+    >>> new = FittedModel.of(lambda people: people["age"] / 130, columns=["age"])
+    >>> compare_answers(old, new, frame)
+    0.25
+    """
+    first, second = (own.ask(_asked(own, people)) for own in (one, other))
+    if one.classes is not None and other.classes is not None:
+        second = second[:, other.order(one.classes)]
+    if first.shape != second.shape:
+        raise ModelError(f"{one.name} has {first.shape[1]} classes, {other.name} {second.shape[1]}")
+    return float(np.mean(first.argmax(axis=1) != second.argmax(axis=1))) if len(first) else 0.0
+
+
+def _asked(own: FittedModel, people: Any) -> Any:
+    return people if isinstance(own.columns, str) else people[list(own.columns)]
+
+
+def _pickle(name: str) -> UnreadableError:
+    return UnreadableError(
+        f"{name} is a pickle: reading one runs whatever code is in it; where the model "
+        "is, save it with "
+        "skops.io.dump(model, 'model.skops'), or as an XGBoost, LightGBM or ONNX file"
+    )

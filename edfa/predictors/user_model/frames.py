@@ -1,0 +1,412 @@
+"""Encoded people as the data frame that a user model wants: its columns, in its order,
+in its data types.
+
+Each distinct code of a column is decoded and cast once and remembered; a frame is then taken from
+memory by position. Values of one data type lie in one array, so that a small frame takes few calls.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from edfa.data.encode import Encoder
+from edfa.data.values import read_words
+from edfa.errors import ColumnError, DataError, hint
+from edfa.typing import AnyArray, BoolArray, Float32Array, IntArray
+
+__all__ = ["FrameMaker", "cast_frame", "find_codes", "locate", "merge_codes"]
+
+MOST_CODES = 20_000  # remembered for each column; beyond that, only those of the latest call
+
+
+def locate(known: Sequence[Float32Array], cells: Float32Array) -> IntArray | None:
+    """Where each cell stands in ``known``, laid end to end, (columns, rows); None if one of them is
+    not there.
+
+    ``known``: the sorted distinct codes of each column. ``cells``: codes, (columns, rows).
+    """
+    positions = np.empty(cells.shape, dtype=np.intp)
+    offset = 0
+    for codes, column, place in zip(known, cells, positions, strict=True):
+        place[:] = codes.searchsorted(column)
+        if len(column) and not (len(codes) and (codes.take(place, mode="clip") == column).all()):
+            return None
+        place += offset
+        offset += len(codes)
+    return positions
+
+
+def find_codes(
+    cells: Float32Array, known: Sequence[Float32Array] | None = None
+) -> list[Float32Array]:
+    """The sorted distinct codes of each column of ``cells``, (columns, rows), without those already
+    ``known``.
+    """
+    distinct = [np.unique(column) for column in cells]
+    return (
+        distinct
+        if known is None
+        else [np.setdiff1d(d, k) for d, k in zip(distinct, known, strict=True)]
+    )
+
+
+def merge_codes(known: Float32Array, new: Float32Array) -> tuple[Float32Array, IntArray]:
+    """Two sorted arrays of codes as one, and the order that sorts the two laid end to end."""
+    both = np.concatenate([known, new])
+    order = np.argsort(both, kind="stable")
+    return both[order], order
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """The codes of each column, sorted, and in the same order what the model is handed for each of
+    them.
+    """
+
+    codes: tuple[Float32Array, ...]
+    results: tuple[Any, ...]
+
+    @cached_property
+    def pools(self) -> tuple[tuple[IntArray, IntArray, Any], ...]:
+        """By data type: the columns that have it, by how much their positions shift, and all their
+        values in a row.
+        """
+        starts = np.cumsum([0, *(len(codes) for codes in self.codes)])
+        kinds = [v.dtype for v in self.results]
+        pools = []
+        for dtype in dict.fromkeys(kinds):
+            members = np.array([i for i, kind in enumerate(kinds) if kind == dtype])
+            ends = np.cumsum([0, *(len(self.results[i]) for i in members)])
+            pools.append(
+                (
+                    members,
+                    (ends[:-1] - starts[members])[:, None],
+                    _join([self.results[i] for i in members]),
+                )
+            )
+        return tuple(pools)
+
+    @property
+    def full(self) -> bool:
+        return max((len(codes) for codes in self.codes), default=0) > MOST_CODES
+
+
+class FrameMaker:
+    """Makes the data frame that a model wants of encoded people, fast where values are repeated.
+
+    The values are those of ``encoder.decode(X)[columns].astype(dtypes)``, with each cell decoded as
+    if it stood alone: whole numbers are written "1" in a column of texts, whoever stands beside
+    them. A truly missing value stays missing. A known value is never handed over as a missing one:
+    DataError for a value that is no category of the model's, and for whatever the model's data type
+    cannot hold (a gap or 300 in ``int8``). Threads may share it.
+
+    Parameters
+    ----------
+    encoder
+        How the people were encoded.
+    columns
+        The names of the columns that the model wants, in its order.
+    dtypes
+        Data types by name, as ``frame.dtypes`` of what the model was fitted on; other names are
+        ignored. A column without one has the type that ``decode`` gives it.
+    lenient
+        Whether a level that is no category of the model's becomes a missing value, as pandas makes
+        it one, and no error: the card may have levels that the model never met.
+
+    Examples
+    --------
+    >>> from edfa import Feature, Schema
+    >>> schema = Schema((Feature("age", "continuous"), Feature("home", "categorical")), "y", "good")
+    >>> people = pd.DataFrame({"age": [20, 40, 60], "home": ["rent", "own", "rent"]})
+    >>> encoder = Encoder.fit(people, schema)
+    >>> FrameMaker(encoder, ("home", "age"), {"age": "float32"}).frame(encoder.encode(people)[:2])
+       home   age
+    0  rent  20.0
+    1   own  40.0
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        columns: Sequence[str],
+        dtypes: "Mapping[str, Any] | pd.Series | None" = None,
+        *,
+        lenient: bool = False,
+    ) -> None:
+        self.encoder = encoder
+        self.lenient = lenient
+        self.columns = tuple(columns)
+        _check_columns(self.columns, encoder.names)
+        given = {} if dtypes is None else dict(dtypes.items())
+        self.dtypes = {
+            name: pd.api.types.pandas_dtype(given[name]) for name in self.columns if name in given
+        }
+        for name, dtype in self.dtypes.items():
+            if isinstance(dtype, pd.CategoricalDtype) and dtype.categories is None:
+                raise ColumnError(
+                    f"column {name!r}: the categories of the model are needed, not the "
+                    "type 'category'"
+                )
+        self.features = np.array(
+            [encoder.names.index(name) for name in self.columns], dtype=np.intp
+        )
+        self._lock = threading.Lock()
+        self._empty = self._grow(None, [np.zeros(0, dtype=np.float32)] * len(self.columns))
+        self._memory = self._empty
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _make_again, (self.encoder, self.columns, self.dtypes, self.lenient)
+
+    def frame(self, X: Float32Array) -> pd.DataFrame:  # noqa: N803
+        """The values of encoded rows, (rows, features of the card); cells that the model wants must
+        be known.
+        """
+        cells = self.cells(X)
+        memory = self._memory
+        if (positions := locate(memory.codes, cells)) is None:
+            memory = self._learn(cells)
+            positions = locate(memory.codes, cells)
+            assert positions is not None  # noqa: S101 - what was just learnt is there
+        rows = cells.shape[1]
+        index = pd.RangeIndex(rows)
+        arrays: list[Any] = [None] * len(self.columns)
+        for members, shift, values in memory.pools:
+            taken = values.take((positions[members] + shift).ravel())
+            for i, column in enumerate(members.tolist()):
+                arrays[column] = self._finish(column, taken[i * rows : (i + 1) * rows], index)
+        return pd.DataFrame(dict(zip(self.columns, arrays, strict=True)), index=index, copy=False)
+
+    def cells(self, X: Float32Array) -> Float32Array:  # noqa: N803
+        """The codes that the model wants of encoded rows, (columns, rows); DataError for rows of
+        another card.
+        """
+        X = np.asarray(X, dtype=np.float32)  # noqa: N806
+        if X.ndim != 2 or X.shape[1] != len(self.encoder.columns):
+            raise DataError(
+                f"a matrix of {len(self.encoder.columns)} columns is needed, not of shape {X.shape}"
+            )
+        return X.T.take(self.features, axis=0)
+
+    def _finish(self, column: int, values: Any, index: pd.Index) -> Any:
+        """One column of the frame, (rows,), of what memory has for it."""
+        name = self.columns[column]
+        dtype = self.dtypes.get(name)
+        if isinstance(dtype, pd.CategoricalDtype):
+            return pd.Categorical.from_codes(values, dtype=dtype, validate=False)
+        if isinstance(dtype, np.dtype) and dtype.kind == "O":
+            return pd.Series(
+                values, index, dtype=object, copy=False
+            )  # a bare array of texts would become ``str``
+        if (
+            dtype is None
+            and values.dtype == np.float64
+            and self.encoder.columns[self.features[column]].whole
+        ):
+            return (
+                values.astype(np.int64) if (values == np.round(values)).all() else values
+            )  # NaN is unlike itself
+        return values
+
+    def _learn(self, cells: Float32Array) -> _Memory:
+        """The memory with every code of ``cells`` in it, kept unless it is too large."""
+        with self._lock:
+            grown = self._grow(self._memory, find_codes(cells, self._memory.codes))
+            if grown.full:
+                grown = self._grow(self._empty, find_codes(cells))
+            if not grown.full:
+                self._memory = grown
+        return grown
+
+    def _grow(self, memory: _Memory | None, new: Sequence[Float32Array]) -> _Memory:
+        """``memory`` with new codes of each column decoded and cast."""
+        codes, values = [], []
+        for i, (name, fresh) in enumerate(zip(self.columns, new, strict=True)):
+            if memory is not None and not len(fresh):
+                codes.append(memory.codes[i])
+                values.append(memory.results[i])
+                continue
+            if np.isnan(fresh).any():
+                raise DataError(
+                    f"{name!r} was not acquired in some row (NaN), and the model wants a value"
+                )
+            made = self._make(i, fresh)
+            if memory is None:
+                codes.append(fresh)
+                values.append(made)
+            else:
+                merged, order = merge_codes(memory.codes[i], fresh)
+                codes.append(merged)
+                values.append(_join([memory.results[i], made]).take(order))
+        return _Memory(tuple(codes), tuple(values))
+
+    def _make(self, i: int, codes: Float32Array) -> Any:
+        """What the model is handed for each code of column ``i``, (codes,); for categories, their
+        numbers.
+        """
+        column = self.encoder.columns[self.features[i]]
+        gap = column.slots[column.states.index(None)] if None in column.states else np.nan
+        known = column.decode(
+            codes[codes != gap]
+        )  # a gap beside them would turn whole numbers into floats
+        return _cast_known(
+            column.name, known, codes != gap, self.dtypes.get(column.name), self.lenient
+        )
+
+
+def cast_frame(frame: pd.DataFrame, dtypes: Mapping[str, Any]) -> pd.DataFrame:
+    """People as they were given, (people, columns), in a model's data types by name, by the rules
+    of ``FrameMaker``.
+
+    The words "True" and "False" are truth values to a model that has such a column; a level that is
+    no category of the model's is missing to it. DataError for a value that a data type cannot hold.
+
+    Examples
+    --------
+    >>> cast_frame(pd.DataFrame({"car": ["True", "False"], "age": [20, 30]}),
+    ...     {"car": bool})["car"].tolist()
+    [True, False]
+    """
+    made = frame.copy(deep=False)
+    for name, wanted in dtypes.items():
+        dtype, values = pd.api.types.pandas_dtype(wanted), frame[name]
+        if isinstance(values.dtype, pd.CategoricalDtype):
+            values = values.astype(values.cat.categories.dtype)
+        known = values.notna().to_numpy(dtype=bool)
+        cells = _cast_known(name, values[known], known, dtype, lenient=True)
+        if isinstance(dtype, pd.CategoricalDtype):
+            cells = pd.Categorical.from_codes(cells, dtype=dtype)
+        made[name] = pd.Series(cells, index=frame.index, dtype=dtype)
+    return made
+
+
+def _cast_known(name: str, values: pd.Series, known: BoolArray, dtype: Any, lenient: bool) -> Any:
+    """The known values of a column in the model's data type, with its missing value elsewhere,
+    (cells,).
+    """
+    made = _cast(name, values, dtype, lenient)
+    if len(values) == len(known):
+        return made
+    return _join([made, _missing(name, values.dtype, dtype)]).take(_gaps_last(known))
+
+
+def _make_again(
+    encoder: Encoder, columns: Sequence[str], dtypes: Mapping[str, Any], lenient: bool
+) -> FrameMaker:
+    return FrameMaker(encoder, columns, dtypes, lenient=lenient)
+
+
+def _gaps_last(known: BoolArray) -> IntArray:
+    """Where each cell finds its value, (cells,), among the values of the known ones with that of a
+    gap behind them.
+    """
+    return np.where(known, np.cumsum(known) - 1, int(known.sum()))
+
+
+def _check_columns(columns: tuple[str, ...], names: tuple[str, ...]) -> None:
+    if absent := [name for name in columns if name not in names]:
+        raise ColumnError(
+            f"the model wants a column {absent[0]!r}, which the table lacks{hint(absent[0], names)}"
+        )
+    if twice := [name for name, count in Counter(columns).items() if count > 1]:
+        raise ColumnError(f"the model wants column {twice[0]!r} more than once")
+
+
+def _join(parts: Sequence[Any]) -> Any:
+    """Arrays of one data type, or of whole and other numbers, as one."""
+    if len(parts) == 1:
+        return parts[0]
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts)
+    return pd.concat([pd.Series(part) for part in parts], ignore_index=True).array
+
+
+def _bare(values: pd.Series) -> Any:
+    """The array of a column: numpy's where it has one."""
+    return values.to_numpy() if isinstance(values.dtype, np.dtype) else values.array
+
+
+def _missing(name: str, decoded: Any, dtype: Any) -> Any:
+    """The missing value of a data type, as an array of one item; DataError if it has none."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        return np.array([-1], dtype=_code_type(dtype))
+    if isinstance(dtype, np.dtype) and dtype.kind in "iub":
+        raise DataError(
+            f"column {name!r} is missing in some row, and the model's data type {dtype} "
+            "has no such value"
+        )
+    gap = pd.Series([np.nan], dtype="str" if pd.api.types.is_string_dtype(decoded) else float)
+    return _bare(gap if dtype is None else gap.astype(dtype))
+
+
+def _cast(name: str, values: pd.Series, dtype: Any, lenient: bool) -> Any:
+    """Known values, (values,), in the model's data type; DataError naming one that it cannot
+    hold.
+    """
+    if dtype is None:
+        return _bare(values)
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _category_numbers(name, values, dtype, lenient)
+    if pd.api.types.is_bool_dtype(dtype):
+        values = _truth(name, values, dtype)
+    try:
+        made = values.astype(dtype)
+        wrong = made.isna().to_numpy(dtype=bool)
+        if isinstance(dtype, np.dtype) and dtype.kind in "iu":
+            wrong = (
+                np.abs(values.to_numpy(float) - made.to_numpy(float)) >= 1
+            )  # beyond the type's range
+    except (TypeError, ValueError, OverflowError):
+        raise _unfit(name, values, dtype) from None
+    if wrong.any():
+        raise _unfit(name, values[wrong], dtype)
+    return _bare(made)
+
+
+def _unfit(name: str, values: pd.Series, dtype: Any) -> DataError:
+    return DataError(
+        f"column {name!r}: {values.iloc[0]!r} does not fit the model's data type {dtype}"
+    )
+
+
+def _truth(name: str, values: pd.Series, dtype: Any) -> pd.Series:
+    """Truth values of the words "True" and "False", of the numbers 1 and 0, or of themselves."""
+    truth = values.astype(object).map({"True": True, "False": False, 1: True, 0: False})
+    strange = truth.isna()
+    if strange.any():
+        raise _unfit(name, values[strange], dtype)
+    return truth.astype(bool)
+
+
+def _code_type(dtype: pd.CategoricalDtype) -> Any:
+    return pd.Categorical.from_codes([], dtype=dtype).codes.dtype
+
+
+def _category_numbers(
+    name: str, values: pd.Series, dtype: pd.CategoricalDtype, lenient: bool
+) -> AnyArray:
+    """The number of each value's category; for a value that is none DataError, or -1 if that is
+    ``lenient``.
+
+    Where the card has words and the model numbers or truth values, or the other way round, those
+    written alike match.
+    """
+    numbers = np.asarray(dtype.categories.get_indexer(pd.Index(values)))
+    if (numbers < 0).any():
+        written = {
+            word: i
+            for i, word in reversed(list(enumerate(read_words(pd.Series(dtype.categories)))))
+        }
+        words = read_words(values).map(written)
+        numbers = np.where(numbers < 0, words.fillna(-1).to_numpy(dtype=int), numbers)
+    if (numbers < 0).any() and not lenient:
+        stray = values[numbers < 0].iloc[0]
+        raise DataError(
+            f"column {name!r}: {stray!r} is no category of the model{hint(stray, dtype.categories)}"
+        )
+    return numbers.astype(_code_type(dtype))

@@ -1,0 +1,58 @@
+"""What one person said where their encoded facts cannot express it: a number beyond all that
+training people showed.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from edfa.data.encode import Encoder, Flag
+from edfa.data.values import as_number
+from edfa.typing import Float32Array
+
+__all__ = ["Given", "numbers_given", "put_given"]
+
+
+class Given(NamedTuple):
+    """The number ``value`` that a person gave for the feature at ``position``, which is encoded as
+    ``code``.
+    """
+
+    position: int
+    code: float
+    value: float
+
+
+def numbers_given(flags: Iterable[Flag], encoder: Encoder) -> tuple[Given, ...]:
+    """The numbers that were moved to the edge of what was seen, of the flags of one person.
+
+    >>> import edfa
+    >>> encoder = edfa.load("german").encoder
+    >>> numbers_given([Flag("age", "above", 80, 75)], encoder)[0].value
+    80.0
+    """
+    moved = []
+    for flag in flags:
+        number = None if flag.kind == "left_out" else as_number(flag.told, flag.feature)
+        if number is not None:
+            code = float(encoder[flag.feature].encode_fact(flag.taken))
+            moved.append(Given(encoder.names.index(flag.feature), code, float(number)))
+    return tuple(moved)
+
+
+def put_given(
+    frame: pd.DataFrame, rows: Float32Array, names: tuple[str, ...], given: Iterable[Given]
+) -> pd.DataFrame:
+    """The ``frame`` of encoded ``rows`` (n, features) with numbers as they were ``given``, where
+    the person's own stand.
+
+    ``names`` are those of the features. A column that holds no numbers stays as it is.
+    """
+    for position, code, value in given:
+        name, own = names[position], rows[:, position] == np.float32(code)
+        if name in frame.columns and own.any() and pd.api.types.is_numeric_dtype(frame[name].dtype):
+            whole = pd.api.types.is_integer_dtype(frame[name].dtype) and value.is_integer()
+            frame[name] = frame[name].mask(own, int(value) if whole else value)
+    return frame

@@ -1,0 +1,209 @@
+"""A model in an ONNX file, run by onnxruntime.
+
+Nothing is converted here: what a converter made of a model is another model. It computes in
+float32, and a HistGradientBoostingClassifier with categories is converted silently wrong by
+skl2onnx (20 to 40 % of decisions); ask ``compare_answers`` about rows that neither was fitted on.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from edfa.errors import MissingExtraError, ModelError, UnreadableError
+from edfa.predictors.user_model.onnx_graph import find_classes, read_nodes
+from edfa.reading import MEGABYTE, read_bytes
+from edfa.typing import AnyArray, Float64Array
+
+__all__ = ["ONNX_LIMIT", "OnnxModel"]
+
+ONNX_LIMIT = 1024 * MEGABYTE
+NUMBERS = {  # numpy's types of the graph's inputs
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+    "tensor(bool)": np.bool_,
+}
+FLOATS = ("tensor(float)", "tensor(double)")
+NAMES = ("probabilities", "probability", "output_probability")  # what converters call them
+
+
+class OnnxModel:
+    """A classifier in an ONNX file; asked like one of scikit-learn.
+
+    The graph has one input of numbers, (people, columns), or one input for each column, (people,
+    1), of numbers or words. Its answer is a tensor of probabilities, or a list of dictionaries by
+    class (a ZipMap).
+
+    Attributes
+    ----------
+    content : bytes
+        The file.
+    classes_ : ndarray
+        The classes in the order of the probabilities, where the graph says them; else there is no
+        such attribute.
+    feature_names_in_ : ndarray
+        The names of the inputs, where each column has its own; else there is no such attribute.
+    """
+
+    def __init__(self, content: bytes, name: str = "the ONNX model") -> None:
+        nodes = read_nodes(content, name)
+        self.content = content
+        self._session = _open_session(content, name)
+        self._inputs = self._session.get_inputs()
+        outputs = self._session.get_outputs()
+        self._output = _probabilities(outputs)
+        self._matrix = len(self._inputs) == 1
+        for given in self._inputs:
+            self._check_input(given)
+        if not self._matrix:
+            self.feature_names_in_ = np.array([given.name for given in self._inputs], dtype=object)
+        classes = find_classes(nodes, self._output.name if self._by_class else _label(outputs))
+        if classes is not None:
+            self.classes_ = np.array(
+                classes, dtype=object if isinstance(classes[0], str) else np.int64
+            )
+
+    @classmethod
+    def open(cls, source: str | Path | bytes) -> Self:
+        """A model from a file, or from its content.
+
+        Raises
+        ------
+        UnreadableError
+            If the file is no ONNX file, too large, or keeps numbers in other files.
+        ModelError
+            If its graph has other inputs than people's columns, or no probabilities.
+        MissingExtraError
+            If onnxruntime is not installed.
+        """
+        if isinstance(source, bytes):
+            return cls(source)
+        return cls(read_bytes(source, ONNX_LIMIT), Path(source).name)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[bytes]]:
+        return type(self), (self.content,)
+
+    def predict_proba(self, people: Any) -> Float64Array:
+        """Probabilities (people, classes), from a frame with a column for each input, or a matrix.
+
+        Columns go to the inputs of their names; where the names are others, to the inputs in order.
+        """
+        frame = people if isinstance(people, pd.DataFrame) else pd.DataFrame(np.asarray(people))
+        answer = self._session.run([self._output.name], self._feed(frame))[0]
+        if not self._by_class:
+            return np.asarray(answer, dtype=float)
+        return np.array(
+            [[row[label] for label in self._labels(answer)] for row in answer], dtype=float
+        )
+
+    @property
+    def _by_class(self) -> bool:
+        return str(self._output.type).startswith("seq(map")
+
+    def _labels(self, answer: Sequence[Mapping[Any, float]]) -> Sequence[Any]:
+        if hasattr(self, "classes_"):
+            labels: list[Any] = self.classes_.tolist()
+            return labels
+        return sorted(answer[0]) if answer else ()
+
+    def _check_input(self, given: Any) -> None:
+        """Raise ModelError for an input that is neither a column nor a matrix of numbers."""
+        width = given.shape[1] if len(given.shape) == 2 else None
+        known = given.type in NUMBERS or (given.type == "tensor(string)" and not self._matrix)
+        if (
+            not known
+            or len(given.shape) != 2
+            or (not self._matrix and isinstance(width, int) and width != 1)
+        ):
+            raise ModelError(
+                f"the graph's input {given.name!r} is {given.type} of {given.shape}; one "
+                "input of numbers (people, "
+                "columns) is needed, or one of (people, 1) for each column"
+            )
+
+    def _feed(self, frame: pd.DataFrame) -> dict[str, AnyArray]:
+        if self._matrix:
+            given = self._inputs[0]
+            width = given.shape[1]
+            if isinstance(width, int) and width != frame.shape[1]:
+                raise ModelError(f"the graph wants {width} columns, not {frame.shape[1]}")
+            columns = [_column(frame.iloc[:, i], given.type) for i in range(frame.shape[1])]
+            return {given.name: np.concatenate(columns, axis=1)}
+        names = [given.name for given in self._inputs]
+        if len(names) != frame.shape[1]:
+            raise ModelError(f"the graph wants {len(names)} columns, not {frame.shape[1]}")
+        named = set(names) == set(frame.columns)
+        return {
+            given.name: _column(frame[given.name] if named else frame.iloc[:, i], given.type)
+            for i, given in enumerate(self._inputs)
+        }
+
+
+def _open_session(content: bytes, name: str) -> Any:
+    """A session of one thread that says nothing; UnreadableError if the file cannot be run."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise MissingExtraError("an ONNX model", "own") from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    options.add_session_config_entry("session.load_model_format", "ONNX")
+    try:
+        return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's own exceptions have no common base
+        raise UnreadableError(
+            f"{name} cannot be run: {' '.join(str(error).split())[:300]}"
+        ) from None
+
+
+def _probabilities(outputs: Sequence[Any]) -> Any:
+    """The output that has the probabilities; ModelError if none has, or several may."""
+    able = [out for out in outputs if out.type in FLOATS or str(out.type).startswith("seq(map")]
+    named = [out for out in able if out.name in NAMES]
+    chosen = named if len(named) == 1 else able
+    if len(chosen) != 1:
+        has = ", ".join(f"{out.name} ({out.type})" for out in outputs)
+        many = "several that may be them" if able else "none"
+        raise ModelError(
+            f"a graph's output must be probabilities; of {has} there is {many}; from "
+            "scikit-learn, convert with "
+            "options={'zipmap': False}"
+        )
+    return chosen[0]
+
+
+def _label(outputs: Sequence[Any]) -> str:
+    """The name of the output that has the decided class; empty if there is none."""
+    labels = [str(out.name) for out in outputs if out.type in ("tensor(string)", "tensor(int64)")]
+    return labels[0] if len(labels) == 1 else ""
+
+
+def _column(column: "pd.Series[Any]", kind: str) -> AnyArray:
+    """A column as the graph's input wants it, (people, 1); ModelError if it holds something that is
+    lost thereby.
+    """
+    if kind == "tensor(string)":
+        if column.isna().any():
+            raise ModelError(
+                f"{column.name!r} has a gap, and the graph's input of words has no word for it"
+            )
+        return column.astype(str).to_numpy(dtype=object).reshape(-1, 1)
+    dtype = NUMBERS[kind]
+    try:
+        values = column.to_numpy(dtype=float, na_value=np.nan)
+    except (TypeError, ValueError):
+        raise ModelError(
+            f"{column.name!r} has values that are no numbers, which the graph wants"
+        ) from None
+    if dtype in (np.float32, np.float64):
+        with np.errstate(over="ignore"):
+            return values.astype(dtype).reshape(-1, 1)
+    whole: AnyArray | None = values.astype(dtype) if np.isfinite(values).all() else None
+    if whole is None or not np.array_equal(whole.astype(float), values):
+        raise ModelError(f"{column.name!r} has gaps or fractions, and the graph wants {kind}")
+    return whole.reshape(-1, 1)

@@ -1,0 +1,411 @@
+"""Files of models that somebody changed: refused without running or unpacking anything, and nothing
+crashes.
+"""
+
+import contextlib
+import functools
+import io
+import json
+import operator
+import os
+import subprocess
+import sys
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+import xgboost as xgb
+from effort import some
+from hostile.user_models import asked, change_part, flip_bit, outcome, own_model, people
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.svm import SVC
+
+from edfa.errors import EdfaError, ModelError, UnreadableError
+from edfa.predictors.user_model import skops_file
+from edfa.predictors.user_model.ask import FittedModel
+from edfa.predictors.user_model.check_nodes import check_lightgbm, check_nodes
+from edfa.predictors.user_model.files import (
+    open_model,
+    read_model,
+    rows_to_json,
+    try_in_child,
+    write_model,
+)
+from edfa.predictors.user_model.onnx import OnnxModel
+from edfa.predictors.user_model.skops_file import unpack
+
+sio = pytest.importorskip("skops.io")
+bounded = settings(max_examples=some(50), deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def with_function(function, **settings):
+    """A skops file of a Pipeline that calls a function when it is asked."""
+    model = make_pipeline(FunctionTransformer(), LogisticRegression()).fit(
+        people()[["age"]], outcome()
+    )
+    model.steps[0][1].set_params(func=function, **settings)
+    return sio.dumps(model)
+
+
+@pytest.mark.parametrize(
+    ("function", "named"),
+    [
+        (os.system, "posix.system"),
+        (eval, "builtins.eval"),
+        (np.load, "numpy.load"),
+        (functools.partial(os.system, "touch owned"), "posix.system"),
+        (operator.methodcaller("to_pickle", "owned"), "OperatorFuncNode"),
+        (LogisticRegression().fit, "MethodNode"),
+        (subprocess.Popen, "subprocess.Popen"),
+    ],
+)
+def test_a_function_in_a_pipeline_is_refused_and_not_run(function, named, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UnreadableError, match=named):
+        unpack(with_function(function), "model.skops")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_module_that_a_file_names_is_imported(tmp_path, monkeypatch):
+    (tmp_path / "planted.py").write_text("import pathlib\npathlib.Path('owned').touch()\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    content = change_part(
+        with_function(np.log1p),
+        lambda part: part.replace(b"LogisticRegression", b"Model").replace(
+            b"sklearn.linear_model._logistic", b"planted"
+        ),
+        lambda name: name == "schema.json",
+    )
+    with pytest.raises(UnreadableError, match=r"planted\.Model"):
+        unpack(content, "model.skops")
+    assert not (tmp_path / "owned").exists()
+
+
+def bomb(size, entries=1):
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as file:
+        for number in range(entries):
+            file.writestr(f"{number}.npy", bytes(size))
+    return target.getvalue()
+
+
+def test_a_zip_bomb_is_refused_without_unpacking_it(monkeypatch):
+    content = bomb(100 << 20)
+    lying = content.replace((100 << 20).to_bytes(4, "little"), (1000).to_bytes(4, "little"))
+    assert lying != content
+    monkeypatch.setattr(skops_file, "MOST_ENTRIES", 10)
+    tracemalloc.start()
+    try:
+        for changed, reason in (
+            (content, "times its size"),
+            (lying, "damaged|larger"),
+            (bomb(1, 20), "20 parts"),
+        ):
+            with pytest.raises(UnreadableError, match=reason):
+                unpack(changed, "model.skops")
+        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    finally:
+        tracemalloc.stop()
+    monkeypatch.undo()
+    monkeypatch.setattr(skops_file, "UNPACKED_LIMIT", 1 << 20)
+    with pytest.raises(UnreadableError, match="at most 1,048,576 are read"):
+        unpack(
+            change_part(
+                write_model(own_model("forest"))[1],
+                lambda _: bytes(2_000_000),
+                lambda n: n == "1.npy",
+            ),
+            "m",
+        )
+
+
+def test_files_that_are_no_skops_files_are_one_error():
+    deep = io.BytesIO()
+    with zipfile.ZipFile(deep, "w") as file:
+        file.writestr("schema.json", "[" * 100_000)
+    for content in (b"", b"PK\x03\x04", bomb(10), deep.getvalue()):
+        with pytest.raises(UnreadableError):
+            unpack(content, "model.skops")
+
+
+def lead_astray(part, field="left_child", value=10**7, node=0):
+    """The nodes of a tree, one of which leads where nothing is."""
+    array = np.load(io.BytesIO(part))
+    if array.dtype.names is None or field not in array.dtype.names:
+        return part
+    array[field][node] = value
+    target = io.BytesIO()
+    np.save(target, array)
+    return target.getvalue()
+
+
+CRASH = """
+import sys
+from edfa.predictors.user_model.kept_rows import rows_from_json
+from edfa.predictors.user_model.skops_file import unpack
+rows, _, content = sys.stdin.buffer.read().partition(b"\\n")
+unpack(content, "model.skops").predict_proba(rows_from_json(rows, "rows"))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_tree_that_crashes_whoever_asks_it_does_not_crash_this_process():
+    own = own_model("forest")
+    content = change_part(write_model(own)[1], lead_astray, lambda name: name.endswith(".npy"))
+    rows = asked(own, 64)
+    unchecked = subprocess.run(
+        [sys.executable, "-c", CRASH],
+        input=rows_to_json(rows) + b"\n" + content,
+        capture_output=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+    )
+    assert unchecked.returncode < 0  # a signal ended it
+    with pytest.raises(UnreadableError, match="a node that is not there"):
+        try_in_child("model.skops", content, rows, own.ask(rows), columns=own.columns)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.filterwarnings("ignore")
+def test_a_crash_that_no_check_foresees_is_an_error():
+    model = SVC(probability=True).fit(people()[["age"]], outcome())
+    own = FittedModel.of(model)
+    rows = asked(own, 64)
+    answers = own.ask(rows)
+    total = model._n_support.sum()
+    model._n_support = np.array([10**8, total - 10**8], dtype=np.int32)
+    with pytest.raises(UnreadableError, match="ends the process that it is tried in"):
+        try_in_child(*write_model(own), rows, answers, columns=own.columns)
+
+
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="only Linux bounds the memory of a process"
+)
+def test_a_file_that_takes_too_much_memory_or_time_is_refused():
+    own = own_model("logistic")
+
+    def grow(part):
+        array = np.load(io.BytesIO(part))
+        shape, more = str(array.shape), f"({1 << 27},)"
+        head = part[:128].replace(shape.encode(), more.encode())[:127].ljust(127) + b"\n"
+        return head + part[128:] if array.dtype == float else part
+
+    content = change_part(write_model(own)[1], grow, lambda name: name.endswith(".npy"))
+    rows = asked(own, 64)
+    with pytest.raises(UnreadableError, match=r"takes more than 0\.25 GiB"):
+        try_in_child(
+            "model.skops", content, rows, own.ask(rows), columns=own.columns, memory=1 << 28
+        )
+    with pytest.raises(UnreadableError, match=r"tried for 0\.01 seconds"):
+        try_in_child("model.skops", content, rows, own.ask(rows), columns=own.columns, seconds=0.01)
+
+
+DAMAGES = [
+    ("left_child", 10**7),
+    ("left_child", 0),
+    ("right_child", -5),
+    ("feature", 4),
+    ("feature", -7),
+]
+DAMAGES += [("left", 10**7), ("right", 0), ("feature_idx", 99), ("bitset_idx", 50)]
+
+
+@pytest.mark.parametrize(("field", "value"), DAMAGES)
+def test_every_node_is_looked_at_not_only_those_that_rows_come_by(field, value):
+    name = (
+        "forest" if field in ("left_child", "right_child", "feature") else "histograms, categories"
+    )
+    content = write_model(own_model(name))[1]
+
+    def damage(part):
+        array = np.load(io.BytesIO(part))
+        if array.dtype.names is None:
+            return part
+        inner = array["left_child"] != -1 if name == "forest" else array["is_leaf"] == 0
+        inner &= array["is_categorical"] != 0 if field == "bitset_idx" else True
+        return lead_astray(part, field, value, np.flatnonzero(inner)[-1]) if inner.any() else part
+
+    check_nodes(unpack(content, "model.skops"))
+    with pytest.raises(UnreadableError, match="tree"):
+        check_nodes(
+            unpack(change_part(content, damage, lambda part: part.endswith(".npy")), "model.skops")
+        )
+
+
+@pytest.mark.parametrize(
+    ("line", "changed"),
+    [
+        ("left_child=", "left_child=9"),
+        ("right_child=", "right_child=1 "),
+        ("split_feature=", "split_feature=7"),
+        ("num_leaves=", "num_leaves=9"),
+        ("max_feature_idx=", "max="),
+        ("tree_sizes=", "tree_sizes=1"),
+        ("num_class=", "num_class=3"),
+    ],
+)
+def test_trees_of_lightgbm_are_looked_at_before_it_reads_them(line, changed):
+    text = write_model(own_model("lightgbm booster"))[1].decode()
+    check_lightgbm(text, "model.lgb.txt")
+    assert line in text
+    with pytest.raises(UnreadableError, match="as LightGBM writes it"):
+        read_model("model.lgb.txt", text.replace(line, changed, 1).encode(), "booster")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("left_children", 10**6), ("split_indices", 900), ("parents", 3)]
+)
+def test_trees_of_xgboost_are_looked_at(field, value):
+    class Booster:
+        def save_raw(self, _):
+            return json.dumps(whole).encode()
+
+    Booster.__module__ = "xgboost.core"
+    whole = json.loads(bytes(own_model("xgboost").model.get_booster().save_raw("json")))
+    check_nodes(Booster())
+    whole["learner"]["gradient_booster"]["model"]["trees"][-1][field][0] = value
+    with pytest.raises(UnreadableError):
+        check_nodes(Booster())
+
+
+def damage_model(**changed):
+    """An XGBoost file in JSON with entries of its trees' list, or of its last tree, replaced."""
+    whole = json.loads(bytes(own_model("xgboost").model.get_booster().save_raw("json")))
+    model = whole["learner"]["gradient_booster"]["model"]
+    for name, value in changed.items():
+        if name in model:
+            model[name] = value(model[name])
+        else:
+            model["trees"][-1][name] = value(model["trees"][-1][name])
+    return json.dumps(whole).encode()
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [
+        ("tree_info", lambda old: [2**29] * len(old)),
+        ("tree_info", lambda old: [-1] * len(old)),
+        ("tree_info", lambda old: [1] * len(old)),
+        ("tree_info", lambda old: old[:-1]),
+        ("iteration_indptr", lambda old: [*old[:-1], 10**6]),
+        ("trees", lambda old: old[:-1]),
+        ("id", lambda old: 0),
+        ("base_weights", lambda old: old[:-1]),
+        ("split_conditions", lambda old: [*old[:-1], float("inf")]),
+        ("categories", lambda old: [2**31 - 1]),
+        ("categories_nodes", lambda old: [0]),
+        ("split_type", lambda old: [9] * len(old)),
+    ],
+)
+def test_a_strangers_xgboost_file_is_refused_before_xgboost_sees_it(
+    entry, value, tmp_path, monkeypatch
+):
+    def reached(*_):
+        raise AssertionError("XGBoost has seen it")
+
+    (tmp_path / "model.json").write_bytes(damage_model(**{entry: value}))
+    for library in ("xgboost.Booster.load_model", "xgboost.XGBClassifier.load_model"):
+        monkeypatch.setattr(library, reached)
+    with pytest.raises(UnreadableError) as error:
+        read_model("model.json", (tmp_path / "model.json").read_bytes(), "booster")
+    assert str(error.value).startswith("model.json is no booster as XGBoost writes it: ")
+    with pytest.raises(UnreadableError, match="is no booster as XGBoost writes it"):
+        open_model(tmp_path / "model.json")
+
+
+def test_an_entry_that_is_there_twice_is_refused():
+    content = damage_model()
+    twice = content.replace(b'"tree_info"', b'"tree_info": [536870912], "tree_info"')
+    with pytest.raises(UnreadableError, match="an entry is there twice"):
+        read_model("model.json", twice)
+
+
+@pytest.mark.parametrize("kind", ["gbtree", "dart", "gblinear"])
+def test_whatever_xgboost_writes_for_a_classifier_is_read(kind):
+    frame = people()
+    columns = ["age"] if kind == "gblinear" else ["age", "job"]
+    more = {} if kind == "gblinear" else {"max_cat_to_onehot": 1}
+    for labels in (outcome(), np.arange(len(frame)) % 3):
+        codes = np.unique(labels, return_inverse=True)[1]
+        model = xgb.XGBClassifier(
+            n_estimators=3, booster=kind, enable_categorical=True, verbosity=0, **more
+        ).fit(frame[columns], codes)
+        for form in ("json", "ubj"):
+            content = bytes(model.get_booster().save_raw(form))
+            again = read_model(f"model.{form}", content)
+            assert np.array_equal(
+                again.predict_proba(frame[columns]), model.predict_proba(frame[columns])
+            )
+
+
+@given(
+    part=st.integers(0, 10**6),
+    bit=st.integers(0, 10**9),
+    name=st.sampled_from(["forest", "histograms, categories"]),
+)
+@bounded
+def test_a_flipped_bit_of_a_skops_file_is_an_error_or_a_whole_model(part, bit, name):
+    content = write_of(name)
+    names = sorted(skops_file._unzip(content, "model.skops"))
+    chosen = names[part % len(names)]
+    changed = change_part(content, lambda old: flip_bit(old, bit), lambda other: other == chosen)
+    try:
+        check_nodes(unpack(changed, "model.skops"))
+    except EdfaError:
+        return
+
+
+@functools.cache
+def write_of(name):
+    return write_model(own_model(name))[1]
+
+
+@given(place=st.integers(0, 10**9), cut=st.booleans(), name=st.sampled_from(["onnx", "logistic"]))
+@bounded
+def test_a_cut_off_or_flipped_file_is_an_error_or_a_model(place, cut, name):
+    content = graph() if name == "onnx" else write_of(name)
+    changed = content[: place % len(content)] if cut else flip_bit(content, place)
+    try:
+        OnnxModel.open(changed) if name == "onnx" else unpack(changed, "model.skops")
+    except (UnreadableError, ModelError):
+        return
+    # An ONNX file has no end: cut between two of its fields it is another model, which hashes and
+    # answers tell.
+    assert not cut or name == "onnx"
+
+
+@functools.cache
+def graph():
+    import warnings
+
+    skl2onnx = pytest.importorskip("skl2onnx")
+    rows = people()[["age"]].to_numpy(dtype=np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = LogisticRegression().fit(rows, outcome())
+        return skl2onnx.to_onnx(model, rows[:1], options={"zipmap": False}).SerializeToString()
+
+
+@pytest.mark.parametrize(("name", "bit"), [("xgboost", 29_726), ("lightgbm", 15_569)])
+def test_a_flipped_bit_of_a_boosters_file_is_refused_or_changes_nothing(name, bit):
+    """XGBoost and LightGBM end the process that reads one over a quarter and an eighth of them;
+    these are such bits.
+    """
+    own = own_model(name)
+    file, content = write_model(own)
+    rows = asked(own, 64)
+    with contextlib.suppress(UnreadableError):
+        try_in_child(file, flip_bit(content, bit), rows, own.ask(rows), columns=own.columns)
+
+
+@pytest.mark.parametrize("name", ["lightgbm", "forest", "histograms, categories"])
+@pytest.mark.parametrize("share", [0, 0.3, 0.9])
+def test_a_file_cut_off_is_refused(name, share):
+    file, content = write_model(own_model(name))
+    with pytest.raises(UnreadableError, match="model"):
+        read_model(file, content[: int(len(content) * share)])
