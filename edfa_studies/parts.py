@@ -223,8 +223,7 @@ def _owners(kind: str, of: str) -> tuple[Callable[..., Any], ...]:
         return (Search,)
     if kind == "promise":
         from edfa.certification.rcps import RecourseCertifier
-        from edfa.certification.reference import Against
-        from edfa.certification.replay import replay
+        from edfa.certification.replay import Against, replay
 
         return (RecourseCertifier, Against, replay)
     return (REGISTRIES[kind][of],)

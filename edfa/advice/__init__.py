@@ -4,7 +4,7 @@ receipts.
 Read ``advisor.py`` first (how the parts are fitted together), then ``assessment.py`` (what is said
 of partly known people) and ``interview.py``; ``batch.py`` says the same of a file. The promise is
 ``terms.py`` (what is promised), ``promise.py`` (how a state of the advisor is certified from
-people), ``calibration_people.py`` and ``judges.py`` (who these people are, who judges), and
+people), ``calibration_people.py`` (who these people are, who judges their plans), and
 ``standing.py`` (may this person act). ``persist.py`` saves and loads.
 """
 

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from edfa.acquisition.base import Policy
 from edfa.acquisition.loop import Budget
 from edfa.advice import persist
-from edfa.advice.calibration_people import CalibrationPeople
+from edfa.advice.calibration_people import CalibrationPeople, learn_judges
 from edfa.advice.evaluation import evaluate
 from edfa.advice.factory import (
     Threshold,
@@ -28,7 +28,6 @@ from edfa.advice.factory import (
 )
 from edfa.advice.fitted import FittedAdvisor, identify_advisor, sweep_directions
 from edfa.advice.interview import Interview
-from edfa.advice.judges import learn_judges
 from edfa.advice.on_workers import open_crew, roll_out_away
 from edfa.advice.promise import certify_people, choose_reference, dry_run, roll_out
 from edfa.advice.receipt import Receipt, Verification

@@ -27,17 +27,14 @@ from sklearn.base import clone
 
 from edfa.acquisition.loop import run_policy
 from edfa.acquisition.trajectory import Trajectory
-from edfa.advice.calibration_people import CalibrationPeople
+from edfa.advice.calibration_people import CalibrationPeople, draw_judges
 from edfa.advice.fitted import FittedAdvisor
-from edfa.advice.judges import draw_judges
 from edfa.advice.terms import NEVER
 from edfa.cache import Cache
-from edfa.certification.anchor import choose_anchor
 from edfa.certification.certificate import Certificate, GroupCertificates, by_group
-from edfa.certification.rcps import RecourseCertifier
+from edfa.certification.rcps import RecourseCertifier, choose_anchor
 from edfa.certification.records import REFERENCES, Records, Reference
-from edfa.certification.reference import Against
-from edfa.certification.replay import replay
+from edfa.certification.replay import Against, replay
 from edfa.certification.risk_curve import Target
 from edfa.data.rules import NO_OVERLAY, Overlay
 from edfa.errors import DataError, SettingError

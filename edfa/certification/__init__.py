@@ -2,11 +2,10 @@
 
 Runs of calibration people become ``Records`` (``replay``: what became of each step's first plan,
 held ``Against`` a reference); ``RecourseCertifier`` tests thresholds of a stop rule on them and
-issues a ``Certificate``. Read ``records.py`` first, then ``rcps.py``; ``bounds.py`` has the
-p-values, ``risk_curve.py`` and ``fixed_sequence.py`` the tests.
+issues a ``Certificate``. Read ``records.py`` first, then ``replay.py`` and ``rcps.py``;
+``bounds.py`` has the p-values, ``risk_curve.py`` and ``fixed_sequence.py`` the tests.
 """
 
-from edfa.certification.anchor import choose_anchor
 from edfa.certification.bounds import (
     cp_p_value,
     cp_ucb,
@@ -21,12 +20,20 @@ from edfa.certification.certificate import Certificate, GroupCertificates, Point
 from edfa.certification.conformal_risk import ConformalRiskCertificate, certify_expected_risk
 from edfa.certification.cost import CostCertificate, certify_cost
 from edfa.certification.joint import JointCertificate, certify_jointly
-from edfa.certification.loss import NO_PLAN, let_down, recourse_loss
 from edfa.certification.monitor import Monitor
-from edfa.certification.rcps import HeldOutRisk, RecourseCertifier, certify
+from edfa.certification.rcps import HeldOutRisk, RecourseCertifier, certify, choose_anchor
 from edfa.certification.records import Records
-from edfa.certification.reference import Against
-from edfa.certification.replay import plan_uncertainty, replay, uncertainty, watch
+from edfa.certification.replay import (
+    NO_PLAN,
+    Against,
+    let_down,
+    plan_uncertainty,
+    recourse_loss,
+    replay,
+    uncertainty,
+    watch,
+)
+from edfa.certification.risk_curve import Stops
 from edfa.certification.sample_size import (
     Required,
     critical_losses,
@@ -36,7 +43,6 @@ from edfa.certification.sample_size import (
     power,
     zones,
 )
-from edfa.certification.stopping import Stops
 
 __all__ = [
     "NO_PLAN",

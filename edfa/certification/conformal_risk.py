@@ -14,14 +14,12 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from edfa.certification.certificate import Guarantee, runs_for
+from edfa.certification.bounds import check_level
+from edfa.certification.certificate import Guarantee, promise_in_words, runs_for
 from edfa.certification.fixed_sequence import between
 from edfa.certification.records import Loss, Records, Reference
 from edfa.certification.replay import ReplayOptions, Signal, as_records
-from edfa.certification.risk_curve import RiskCurve, trace
-from edfa.certification.stopping import Runs, Stops, stop_at
-from edfa.certification.validation import check_level
-from edfa.certification.words import promise_in_words
+from edfa.certification.risk_curve import RiskCurve, Runs, Stops, stop_at, trace
 from edfa.recourse.plans import Plans
 from edfa.typing import Float64Array
 

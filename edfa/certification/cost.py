@@ -5,14 +5,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from edfa.certification.bounds import hb_p_value, hb_ucb
+from edfa.certification.bounds import check_level, hb_p_value, hb_ucb
 from edfa.certification.certificate import Certificate, Guarantee
 from edfa.certification.fixed_sequence import leading
 from edfa.certification.records import Records
 from edfa.certification.replay import replay
-from edfa.certification.risk_curve import trace
-from edfa.certification.stopping import Runs
-from edfa.certification.validation import check_level
+from edfa.certification.risk_curve import Runs, trace
 from edfa.errors import DataError, SettingError
 from edfa.recourse.plans import Plans
 

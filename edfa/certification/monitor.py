@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from edfa.certification.bounds import check_level, check_share
 from edfa.certification.certificate import Certificate, Guarantee
-from edfa.certification.validation import check_level, check_share
 from edfa.errors import MismatchError, SettingError
 from edfa.typing import Float64Array
 

@@ -1,6 +1,10 @@
 """RCPS-HB (Algorithm 2) and its repairs: the largest threshold at which acting early keeps the risk
 below alpha.
 
+``RecourseCertifier`` tests thresholds on records and issues a certificate; ``choose_anchor`` says,
+from training people, where its tests begin; ``measure`` holds a certified rule against other
+people.
+
 Reference: Bates et al. 2021 (Distribution-free, risk-controlling prediction sets).
 """
 
@@ -10,18 +14,22 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
-from edfa.certification.bounds import BOUNDS
-from edfa.certification.certificate import Certificate, GroupCertificates, by_group
+from edfa.certification.bounds import BOUNDS, COUNT_BOUNDS, check_choice, check_level
+from edfa.certification.certificate import Certificate, GroupCertificates, Point, Status, by_group
 from edfa.certification.fixed_sequence import FixedSequenceResult, RiskTest
-from edfa.certification.held_out import HeldOutRisk, measure, wasted_share
-from edfa.certification.issue import issue
 from edfa.certification.records import Records
-from edfa.certification.reference import Against
-from edfa.certification.replay import ReplayOptions, Signal, as_records, is_trajectory, signal_name
-from edfa.certification.risk_curve import TARGETS, RiskCurve, Target, trace
-from edfa.certification.stopping import Rule, Runs, Stops
-from edfa.certification.validation import check_choice, check_level
+from edfa.certification.replay import (
+    Against,
+    ReplayOptions,
+    Signal,
+    as_records,
+    is_trajectory,
+    signal_name,
+)
+from edfa.certification.risk_curve import TARGETS, RiskCurve, Rule, Runs, Stops, Target, trace
+from edfa.certification.sample_size import floor, n_required
 from edfa.errors import DataError, MismatchError, SettingError
 from edfa.people import Provenance
 from edfa.predictors.base import UnfittedError
@@ -29,7 +37,268 @@ from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.typing import Float64Array
 
-__all__ = ["HeldOutRisk", "RecourseCertifier", "certify"]
+__all__ = [
+    "HeldOutRisk",
+    "RecourseCertifier",
+    "certify",
+    "choose_anchor",
+    "issue",
+    "measure",
+    "wasted_share",
+]
+
+
+def choose_anchor(
+    records: Records,
+    n: int,
+    alpha: float,
+    delta: float = 0.05,
+    ceiling: float | None = None,
+    target: Target = "early",
+) -> float:
+    """The threshold at which ``n`` calibration people most likely certify, judged by training
+    people.
+
+    A strict threshold lets few people act, too few to certify anything; a loose one lets down too
+    many. At every threshold the p-value is worked out that the calibration would have if it went as
+    the training people did, with one loss and one success added for caution. The smallest wins, for
+    the early ones and all who act alike; of equals, the strictest.
+
+    Parameters
+    ----------
+    records
+        Runs of training people, with losses. Never the calibration people: an anchor that has seen
+        them is no anchor.
+    n
+        The number of calibration people there will be, with a plan or without.
+    alpha, delta
+        Of the certificate. The smallest p-value is the likeliest to be small enough, whatever
+        ``delta`` is.
+    ceiling
+        The largest threshold that may be used.
+    target
+        "early" or "act".
+
+    Examples
+    --------
+    >>> from edfa.certification.simulate import simulate_records
+    >>> print(f"{choose_anchor(simulate_records(500), n=300, alpha=0.2):.1e}")
+    9.2e-06
+    """
+    check_level("alpha", alpha)
+    check_level("delta", delta)
+    check_choice("target", target, ("early", "act"))
+    if n < 1:
+        raise SettingError(f"n is a number of people, at least 1, not {n!r}")
+    runs, most = Runs.from_records(records), np.inf if ceiling is None else ceiling
+    curves = [trace(runs, "act")] if target == "act" else [trace(runs, "early"), trace(runs, "act")]
+    traced = [curve for curve in curves if curve is not None]
+    thresholds = (
+        np.unique(np.concatenate([curve.tau for curve in traced])) if traced else np.zeros(0)
+    )
+    thresholds = thresholds[np.isfinite(thresholds) & (thresholds <= most)]
+    if traced:
+        thresholds = thresholds[traced[0].eligible[traced[0].index(thresholds)] > 0]
+    if not len(thresholds):
+        within = "" if ceiling is None else f" with a signal of at most {ceiling:g}"
+        raise DataError(
+            f"none of these people acts before the last step{within}, so that no anchor "
+            "can be chosen"
+        )
+    share = n / len(records.people)
+    worst = np.max(
+        [_expected_p_values(curve, thresholds, share, alpha) for curve in traced], axis=0
+    )
+    return float(thresholds[np.argmin(worst)])
+
+
+def _expected_p_values(
+    curve: RiskCurve, thresholds: Float64Array, share: float, alpha: float
+) -> Float64Array:
+    """The exact p-value at the expected numbers of people and losses, (thresholds,); these need not
+    be whole.
+
+    ``share`` is the number of calibration people for each person on the curve.
+    """
+    points = curve.index(thresholds)
+    eligible, lost = curve.eligible[points], curve.lost[points]
+    people = share * eligible
+    losses = people * (lost + 1) / (eligible + 2)
+    # P(Bin(people, alpha) <= losses) as an incomplete beta function, which takes parts of people
+    # too.
+    return np.asarray(special.betainc(people - losses, losses + 1, 1 - alpha))
+
+
+SHOWN = 200  # points of a curve that a certificate keeps
+
+
+def issue(blank: Certificate, result: FixedSequenceResult) -> Certificate:
+    """Fill in ``blank``, which holds the settings, from the result of the tests."""
+    n_more = None if result.passed else _people_needed(result)
+    curve = _shown_points(result)
+    here = next(point for point in curve if point.tau == result.tau_on_curve)
+    filled = replace(
+        blank,
+        status=_status(result),
+        method=blank.method if blank.method == "paper" else result.test.bound,
+        n=result.curve.n,
+        risk=here.risk,
+        bound=here.bound,
+        cost=here.cost,
+        triggered=here.triggered,
+        n_more=n_more,
+        complete=result.complete,
+        curve=curve,
+        warnings=_warnings(blank, result),
+        act_risk=_act_risk(blank, result),
+    )
+    if result.passed:
+        return replace(filled, tau=result.tau, interval=result.interval)
+    return replace(filled, tau=float(result.thresholds[0]) if blank.method == "paper" else -np.inf)
+
+
+def _status(result: FixedSequenceResult) -> Status:
+    if result.passed:
+        return "certified"
+    # DEVIATION: the paper says risk-limited as soon as the observed risk reaches alpha; here a
+    # lower bound must.
+    first = result.thresholds[0]
+    hopeless = any(
+        result.test.surely_above(curve, int(curve.index(first))) for curve in result.curves
+    )
+    return "risk_limited" if hopeless else "data_limited"
+
+
+def _act_risk(blank: Certificate, result: FixedSequenceResult) -> float | None:
+    """The observed risk, at the rule that is shown, of all whom it tells to act."""
+    curve = result.curve if blank.target == "act" else result.also
+    return None if curve is None else float(curve.risk[curve.index(result.tau_on_curve)])
+
+
+def _people_needed(result: FixedSequenceResult) -> int | None:
+    """How many more people of the same kind it would take at the risk of the first threshold.
+
+    Of two curves, the one that needs more; None if one of them says that no number helps.
+    """
+    first = result.thresholds[:1]
+    failed = [
+        curve for curve in result.curves if not result.test.count_passed(curve, curve.index(first))
+    ]
+    needed = [_needed_on(curve, int(curve.index(first[0])), result.test) for curve in failed]
+    return max(needed, key=lambda more: np.inf if more is None else more)
+
+
+def _needed_on(curve: RiskCurve, point: int, test: RiskTest) -> int | None:
+    """``_people_needed`` at one point of one curve."""
+    bound = test.bound if test.bound in COUNT_BOUNDS else "hb"
+    required = n_required(test.alpha, float(curve.risk[point]), test.delta, bound)
+    eligible = curve.eligible[point] if curve.conditional else curve.n
+    if required.stable is None or eligible == 0 or test.surely_above(curve, point):
+        return None
+    more = max(required.stable - eligible, 1) * curve.n / eligible
+    return int(np.ceil(more - 1e-9))
+
+
+def _shown_points(result: FixedSequenceResult) -> tuple[Point, ...]:
+    """The tested grid, or the curve thinned; always with both ends, the certified threshold and the
+    one after it.
+    """
+    curve, last = result.curve, len(result.curve.tau) - 1
+    room = SHOWN if result.test.bound != "wsr" else int(np.clip(200_000 // curve.n, 20, SHOWN))
+    thinned = np.linspace(0, last, min(room, last + 1)).astype(np.int64)
+    shown = curve.tau[thinned] if result.grid_free else result.thresholds
+    after = curve.tau[min(result.point + 1, last)]
+    levels = np.unique(np.concatenate([curve.tau[[0, last]], shown, [result.tau_on_curve, after]]))
+    points = curve.index(levels)
+    upper, p = result.test.upper(curve, points), result.test.p_values(curve, points)
+    columns: list[Any] = [levels, curve.risk[points], upper, p, *curve.triggered_and_cost(levels)]
+    return tuple(
+        Point(*values) for values in zip(*(column.tolist() for column in columns), strict=True)
+    )
+
+
+def _warnings(blank: Certificate, result: FixedSequenceResult) -> tuple[str, ...]:
+    curve, test = result.curve, result.test
+    messages = []
+    least = floor(test.alpha, test.delta, test.bound if test.bound in COUNT_BOUNDS else "cp")
+    if curve.n < least:
+        messages.append(
+            f"below {least} people nothing can be certified at this level, even without a loss"
+        )
+    if curve.n < blank.people:
+        messages.append(
+            f"{blank.people - curve.n} of {blank.people} people have no plan at any step; "
+            "nothing is said of them"
+        )
+    if blank.method == "paper":
+        messages.append(
+            "the grid comes from the calibration runs themselves, which the theory does not cover"
+        )
+    if test.bound != "wsr" or test.horizon is None:
+        messages.append(
+            "valid for one look at one calibration set; more looks need bound='wsr' with a horizon"
+        )
+    return tuple(messages)
+
+
+@dataclass(frozen=True)
+class HeldOutRisk:
+    """What a certified rule does to held-out people.
+
+    ``risk`` is the share who fail, ``cost`` the mean cost per person, ``triggered`` the share of
+    runs that stop early, ``first`` and ``last`` are the risks of the rules "stop at the first plan"
+    and "stop at the last step"; ``n`` of ``people`` have a plan. ``act_risk`` is the risk of all
+    whom the rule tells to act, for the targets "early", "act"; ``wasted`` the share who would be
+    given the desired class without their plan, where records say so.
+    """
+
+    risk: float
+    cost: float
+    triggered: float
+    first: float
+    last: float
+    n: int
+    people: int
+    act_risk: float | None = None
+    wasted: float | None = None
+
+
+def measure(certificate: Certificate, records: Records) -> HeldOutRisk | None:
+    """Risk and cost of the certificate's rule, for whom its promise is about; None if nobody has a
+    plan.
+    """
+    certificate.stop(records)  # refuses another advisor or signal
+    runs, target = Runs.from_records(records), certificate.target
+    curve = trace(runs, target)
+    if curve is None:
+        return None
+    act = trace(runs, "act") if target in ("early", "act") else None
+    tau = -np.inf if certificate.tau is None else certificate.tau
+    triggered, cost = curve.triggered_and_cost(tau)
+    return HeldOutRisk(
+        risk=float(curve.risk[curve.index(tau)]),
+        cost=float(cost[0]),
+        triggered=float(triggered[0]),
+        first=float(curve.risk[-1]),
+        last=float(curve.risk[0]),
+        n=curve.n,
+        people=len(records.people),
+        act_risk=None if act is None else float(act.risk[act.index(tau)]),
+        wasted=wasted_share(runs, target, tau),
+    )
+
+
+def wasted_share(runs: Runs, target: Target, tau: float) -> float | None:
+    """The share, of those whom the promise is about, who would be given the desired class without
+    their plan.
+
+    None where the records do not say so, or nobody has a plan.
+    """
+    if runs.wasted is None:
+        return None
+    curve = trace(replace(runs, loss=runs.wasted.astype(np.float64)), target)
+    return None if curve is None else float(curve.risk[curve.index(tau)])
+
 
 CertifierBound = Literal["auto", "paper", "hb", "hb_kl", "cp", "wsr", "hoeffding"]
 

@@ -14,8 +14,15 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from edfa.certification.bounds import COUNT_BOUNDS, cp_ucb, hb_ucb, p_value
-from edfa.certification.validation import check_choice, check_level, check_share
+from edfa.certification.bounds import (
+    COUNT_BOUNDS,
+    check_choice,
+    check_level,
+    check_share,
+    cp_ucb,
+    hb_ucb,
+    p_value,
+)
 from edfa.errors import ColumnError, hint
 
 __all__ = [

@@ -14,8 +14,7 @@ import numpy as np
 from edfa.certification.certificate import Certificate
 from edfa.certification.rcps import HeldOutRisk, RecourseCertifier
 from edfa.certification.records import Records
-from edfa.certification.reference import Against
-from edfa.certification.replay import replay
+from edfa.certification.replay import Against, replay
 from edfa.certification.sample_size import n_required
 from edfa.typing import IntArray
 from edfa_studies.measures import Payload

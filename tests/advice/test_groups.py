@@ -17,8 +17,8 @@ from edfa.advice.evaluation import AdvisorEvaluation, evaluate
 from edfa.advice.promise import certify_groups, dry_run, roll_out
 from edfa.advice.terms import NOT_RECORDED, Ending, Promise, label_groups
 from edfa.certification import RecourseCertifier
-from edfa.certification.anchor import choose_anchor
 from edfa.certification.certificate import GroupCertificates
+from edfa.certification.rcps import choose_anchor
 from edfa.certification.records import Records
 from edfa.errors import ColumnError, DataError, MismatchError, SettingError
 

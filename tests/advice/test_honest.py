@@ -18,9 +18,9 @@ from edfa.advice import promise
 from edfa.advice.calibration_people import (
     _by_chance,
     check_disjoint_from_training,
+    draw_judges,
     encode_complete,
 )
-from edfa.advice.judges import draw_judges
 from edfa.advice.promise import choose_certifier
 from edfa.advice.terms import Ending, Promise
 from edfa.certification.records import Records

@@ -7,7 +7,7 @@ import pytest
 from advisors import promising, surviving
 
 import edfa
-from edfa.advice.judges import draw_judges, learn_judges
+from edfa.advice.calibration_people import draw_judges, learn_judges
 from edfa.advice.promise import ask, judge_plans
 from edfa.advice.terms import FINAL_SURVIVAL, NEVER
 from edfa.predictors.committee import fold_of

@@ -18,8 +18,7 @@ from hostile.folders import rehash
 
 import edfa
 from edfa import Advisor
-from edfa.advice.persist import FORMAT
-from edfa.advice.saved import SEAL, _seal
+from edfa.advice.persist import FORMAT, SEAL, _seal
 from edfa.errors import DataError, SettingError, UnreadableError
 from edfa.writing import list_files, replace_folder, restore_interrupted
 

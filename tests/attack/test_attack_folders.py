@@ -28,7 +28,7 @@ import edfa
 from edfa import Advisor, BayesNet, FTTransformer, MaskedMLP, SubsetXGB
 from edfa.acquisition import DIME, GSMRL
 from edfa.advice import saved as saved_module
-from edfa.advice.saved import people_from_parquet, people_to_parquet
+from edfa.advice.persist import people_from_parquet, people_to_parquet
 from edfa.artifacts import Folder, read_parts, write_parts
 from edfa.data.synthetic import credit_story
 from edfa.errors import EdfaError, UnreadableError, UnwritableError

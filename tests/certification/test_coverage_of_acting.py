@@ -17,8 +17,7 @@ from scipy import stats
 from scipy.special import expit
 
 from edfa.certification import Records, RecourseCertifier, choose_anchor
-from edfa.certification.risk_curve import TARGETS, trace
-from edfa.certification.stopping import Runs
+from edfa.certification.risk_curve import TARGETS, Runs, trace
 
 POOL, STEPS, JUDGES, N = 9000, 4, 5, 150
 ALPHA, DELTA, CEILING = 0.2, 0.05, 0.5

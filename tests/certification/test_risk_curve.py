@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import random_records
 
-from edfa.certification.risk_curve import trace
-from edfa.certification.stopping import Runs
+from edfa.certification.risk_curve import Runs, trace
 
 
 class Step(NamedTuple):

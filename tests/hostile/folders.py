@@ -13,7 +13,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 import edfa
-from edfa.advice.saved import SEAL, finish_manifest
+from edfa.advice.persist import SEAL, finish_manifest
 from edfa.data.synthetic import credit_story
 from edfa.writing import list_files
 
