@@ -283,7 +283,7 @@ def test_plans_are_replayed_once_for_each_promise(monkeypatch):
     calls = []
     once = promise.replay
     monkeypatch.setattr(
-        promise, "replay", lambda *a, **k: calls.append(k["reference"]) or once(*a, **k)
+        promise, "replay", lambda *a, **k: calls.append(k["against"].reference) or once(*a, **k)
     )
     edfa.Advisor(**MODEL, reference="retrained").fit(TABLE)
     assert calls == ["retrained"] * 3  # training people, calibration people, test people
