@@ -16,7 +16,7 @@ __all__ = ["blanket_of_model", "check_reference"]
 
 def check_reference(predictor: str | Predictor, reference: str) -> None:
     """Raise SettingError for a promise that cannot be made about a user model."""
-    if not (isinstance(predictor, str) or predictor.refits) and reference not in (
+    if not (not isinstance(predictor, Predictor) or predictor.refits) and reference not in (
         "auto",
         "all_features",
     ):

@@ -164,7 +164,7 @@ def _user_model(
 
 def _group_table(evaluation: "AdvisorEvaluation", name: str) -> "RichTable":
     """What becomes of each group of people, a row each."""
-    measures = ("people", "cost", "with a plan", "told to act", "let down", "wasted")
+    measures = ("people", "cost", "with\na plan", "told to\nact", "let down", "wasted")
     rows = []
     for label, group in evaluation.groups.items():
         shares = (group.coverage, group.risk, group.wasted)

@@ -3,6 +3,7 @@ clear error.
 """
 
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -27,7 +28,7 @@ from safetensors.numpy import load, save
 import edfa
 from edfa import Advisor, BayesNet, FTTransformer, MaskedMLP, SubsetXGB
 from edfa.acquisition import DIME, GSMRL
-from edfa.advice import saved as saved_module
+from edfa.advice import persist as saved_module
 from edfa.advice.persist import people_from_parquet, people_to_parquet
 from edfa.artifacts import Folder, read_parts, write_parts
 from edfa.data.synthetic import credit_story
@@ -246,9 +247,7 @@ def test_arrays_of_wrong_shapes_names_and_numbers_are_one_error(name, tmp_path):
 
     def check(content, settings=manifest):
         files = {**parts, file: content}
-        hashes = {
-            part: saved_module.hashlib.sha256(bytes(c)).hexdigest() for part, c in files.items()
-        }
+        hashes = {part: hashlib.sha256(bytes(c)).hexdigest() for part, c in files.items()}
         changed = whole | {"settings": settings, "sha256": hashes}
         folder = Folder("model", files | {MANIFEST: json.dumps(changed).encode()})
         return type(model).from_folder(folder)

@@ -11,13 +11,12 @@ import types
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from hostile.receipts import KEY, loans, people, small
 
 import edfa
 from edfa.advice.batch_file import advise_file
-from edfa.errors import EdfaError
+from edfa.errors import EdfaError, UnreadableError
 from edfa.people import People
 from edfa.recourse.plans import Plans
 from edfa.text.interview_page import interview_html
@@ -239,12 +238,11 @@ def test_no_plan_names_a_training_person(plans, tmp_path):
     assert list(again) == list(plans)
 
 
-def test_plans_of_version_3_are_read_without_the_training_rows(plans):
+def test_a_training_row_that_a_file_of_plans_names_is_refused(plans):
     content = json.loads(plans.to_json())
-    old = content | {"version": 3, "plans": content["plans"] | {"donor": plans.donor.tolist()}}
-    again = Plans.from_json(json.dumps(old))
-    assert (again.donor == -1).all()
-    pd.testing.assert_frame_equal(again.frame(), plans.frame())
+    named = [{**plan, "donor": 7} for plan in content["plans"]]
+    with pytest.raises(UnreadableError):
+        Plans.from_json(json.dumps(content | {"plans": named}))
 
 
 def test_no_row_of_a_training_person_is_in_what_leaves_the_process(plans, tmp_path):

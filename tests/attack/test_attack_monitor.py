@@ -5,7 +5,7 @@ who are no sample.
 import io
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, replace
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -56,9 +56,7 @@ def audits(tmp_path):
 
 def anew():
     """An advisor of its own, as the small one was fitted."""
-    advisor = edfa.Advisor(
-        **{f.name: getattr(small(), f.name) for f in fields(edfa.Advisor) if f.init}
-    )
+    advisor = edfa.Advisor(**small().get_params(deep=False))
     advisor.fitted_ = small().fitted
     return advisor
 

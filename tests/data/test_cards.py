@@ -13,7 +13,7 @@ from edfa import Rules
 from edfa.data.catalog import NAMES, load_schema
 from edfa.data.feature import months_of
 from edfa.data.formula import Formula
-from edfa.data.rules import ANY
+from edfa.data.rules import ANY_VALUE
 
 PAY = ["pay_2", "pay_3", "pay_4", "pay_5", "pay_6"]
 OLD = [f"{kind}_amt{i}" for kind in ("bill", "pay") for i in range(2, 7)]
@@ -200,7 +200,10 @@ def test_levels_in_card_and_rules_are_those_of_the_data(name, load_real):
         )
     rules = whole.schema.rules
     moves = [
-        (feature, level) for feature, *levels in rules.forbidden for level in levels if level != ANY
+        (feature, level)
+        for feature, *levels in rules.forbidden
+        for level in levels
+        if level != ANY_VALUE
     ]
     for feature, level in moves + [
         (f, level) for f, levels in rules.levels.items() for level in levels
@@ -244,12 +247,12 @@ def test_what_takes_time():
 
 def test_nobody_is_told_to_close_the_account_or_to_start_a_drug():
     german, diabetes = load_schema("german").rules, load_schema("diabetes130")
-    assert ("checking_status", ANY, "no checking") in german.forbidden
-    assert ("savings_status", ANY, "no known savings") in german.forbidden
+    assert ("checking_status", ANY_VALUE, "no checking") in german.forbidden
+    assert ("savings_status", ANY_VALUE, "no known savings") in german.forbidden
     given = [f.name for f in diabetes if f.actionable and f.name in DRUGS]
     assert given
     for drug in given:
-        assert {(drug, "No", ANY), (drug, ANY, "No")} <= set(diabetes.rules.forbidden)
+        assert {(drug, "No", ANY_VALUE), (drug, ANY_VALUE, "No")} <= set(diabetes.rules.forbidden)
     assert set(diabetes.rules.levels["discharge_disposition_id"]) == {"3", "6", "22"}
     assert any("hardly anybody has a plan" in note for note in diabetes.notes)
 
