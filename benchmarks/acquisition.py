@@ -2,6 +2,7 @@
 
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,12 @@ from threadpoolctl import threadpool_limits
 import edfa
 from edfa import EDFA, SubsetXGB
 from edfa.acquisition import Greedy
-from edfa.data.synthetic import Cube
 from edfa.explanation.necessity import sweep
 from edfa.explanation.support import Support
 from edfa.predictors.xgb import SubsetXGB as Model
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from random_worlds import Cube
 
 SWEEP, RUN = 2.0, 3.0
 EXACT = {3: 0.833, 5: 0.960, 10: 0.978}  # accuracy of the exact greedy order on CUBE, sigma 0.1

@@ -20,7 +20,9 @@ import edfa
 from edfa.blanket import Search, discover
 from edfa.blanket.sources.open import open_source
 from edfa.data.graph import Graph
-from edfa.data.synthetic import random_mechanisms
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from random_worlds import random_mechanisms
 
 ROOT = Path(__file__).parents[1]
 PEERS = ROOT / ".venv-peers" / "bin" / "python"
@@ -470,7 +472,7 @@ def main() -> None:
         "F1 of parents and children / of (child, spouse) pairs, the same samples. No peer returns units.",
         table(["network, n", *ours], units),
         "## Mixed networks",
-        "`edfa.data.synthetic`, 20 columns, half of them categorical, 24 networks (6 at n = 50,000), seeds from 1000, 6 targets each. F1 of blanket / "
+        "`tests/random_worlds.py`, 20 columns, half of them categorical, 24 networks (6 at n = 50,000), seeds from 1000, 6 targets each. F1 of blanket / "
         "parents and children / pairs.",
         table(["mechanisms", "n", *ours], mix),
         "## Real tables",

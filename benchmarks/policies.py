@@ -26,10 +26,12 @@ from edfa.acquisition.gsmrl import GSMRL
 from edfa.acquisition.loop import acquire
 from edfa.acquisition.random import Random
 from edfa.data.schema import Schema
-from edfa.data.synthetic import Cube
 from edfa.data.table import Table
 from edfa.people import Background, People
 from edfa.predictors.mlp import MaskedMLP
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from random_worlds import Cube
 
 FOLDER = Path(__file__).parents[1] / "out" / "policies"
 SHARED = Path(os.environ.get("EDFA_DATA") or Path(__file__).parents[2] / "shared" / "data")

@@ -9,6 +9,4 @@ from .infer_schema import infer_schema as infer_schema
 from .read import read_frame as read_frame
 from .schema import Schema as Schema
 from .synthetic import credit_story as credit_story
-from .synthetic import random_mechanisms as random_mechanisms
-from .synthetic import random_network as random_network
 from .table import Table as Table

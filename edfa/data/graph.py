@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 
-import numpy as np
-
 from edfa.errors import SettingError, UnknownNameError
 
 __all__ = ["Graph"]
@@ -44,27 +42,6 @@ class Graph:
             TopologicalSorter(self.parents).prepare()
         except CycleError as error:
             raise SettingError(f"a graph must have no cycle: {' → '.join(error.args[1])}") from None
-
-    @classmethod
-    def random(cls, nodes: int, random: np.random.Generator, max_parents: int = 3) -> "Graph":
-        """A random graph of nodes x00, x01, …, in random causal order, each with up to
-        ``max_parents`` parents.
-        """
-        if nodes < 1:
-            raise SettingError(f"a graph has at least one node, not {nodes}")
-        if max_parents < 0:
-            raise SettingError(f"max_parents is zero or more, not {max_parents}")
-        names = [f"x{i:02d}" for i in range(nodes)]
-        order = random.permutation(names).tolist()
-        parents = {}
-        for i, node in enumerate(order):
-            count = int(random.integers(0, min(i, max_parents) + 1))
-            parents[node] = (
-                tuple(sorted(random.choice(order[:i], size=count, replace=False).tolist()))
-                if count
-                else ()
-            )
-        return cls({name: parents[name] for name in names})
 
     @property
     def nodes(self) -> tuple[str, ...]:

@@ -7,13 +7,14 @@ from exact import ExactModel, ExactSampler, as_blanket, exact_model, network_peo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from literal import algorithm_1
+from random_worlds import random_network
 
 import edfa
 from edfa import EDFA, Blanket, Feature, Schema, Table
 from edfa.acquisition import Greedy
 from edfa.acquisition.information import expected_information
 from edfa.acquisition.loop import acquire
-from edfa.data.synthetic import credit_story, random_network
+from edfa.data.synthetic import credit_story
 from edfa.errors import TargetError, UnknownNameError
 
 NAMES = tuple("abcdefgh")

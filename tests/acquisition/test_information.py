@@ -4,13 +4,14 @@ from effort import some
 from exact import ExactModel, ExactSampler, network_people
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_worlds import CLASSES, FEATURES, Cube, random_network
 from scipy.stats import norm
 
 import edfa
 from edfa import Background, BayesNet, Blanket, People, SubsetXGB, acquire
 from edfa.acquisition import Greedy
 from edfa.acquisition.information import expected_information
-from edfa.data.synthetic import CLASSES, FEATURES, Cube, credit_story, random_network
+from edfa.data.synthetic import credit_story
 from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.predictors import align
 from edfa.predictors.bins import Bins

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from random_worlds import Cube
 
 import edfa
 from edfa import MaskedMLP, acquire
@@ -10,7 +11,6 @@ from edfa.acquisition.eddi import EDDI, _Belief
 from edfa.acquisition.fixed import Fixed
 from edfa.acquisition.gsmrl import GSMRL, _with_advantages
 from edfa.acquisition.random import Random
-from edfa.data.synthetic import Cube
 from edfa.errors import DataError, SettingError, UnknownNameError, UnreadableError
 from edfa.people import Background, People
 from edfa.predictors.base import UnfittedError

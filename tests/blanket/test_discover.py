@@ -4,13 +4,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from random_worlds import random_mechanisms, random_network
 
 import edfa
 from edfa import Blanket, discover
 from edfa.blanket import Comparison, Search, Stability, compare, stability
 from edfa.blanket.discovery import describe
 from edfa.blanket.sources import open_source
-from edfa.data.synthetic import credit_story, random_mechanisms, random_network
+from edfa.data.synthetic import credit_story
 from edfa.errors import (
     ColumnError,
     DataError,

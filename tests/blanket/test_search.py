@@ -11,12 +11,11 @@ import reference
 from effort import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_worlds import random_graph, random_mechanisms, random_network
 
 from edfa.blanket import METHODS, CIResult, DataTester, Search, Tester, compare
 from edfa.blanket.separation import subsets
 from edfa.blanket.sources.open import open_source
-from edfa.data.graph import Graph
-from edfa.data.synthetic import random_mechanisms, random_network
 
 
 class Oracle(Tester):
@@ -52,7 +51,7 @@ def test_exact_units_whatever_the_graph(seed):
     """No bound on the conditioning sets: exact on every node of any graph, here up to 3 parents
     among 8 nodes.
     """
-    graph = Graph.random(8, np.random.default_rng(seed), max_parents=3)
+    graph = random_graph(8, np.random.default_rng(seed), max_parents=3)
     oracle = Oracle(graph)
     for method, symmetry in SOUND:
         search = Search(method, symmetry=symmetry, max_condition=8)
@@ -68,7 +67,7 @@ def test_exact_units_within_the_default_bound(seed):
     """With sets of at most 3: exact wherever sets of at most 3 can separate what is not
     adjacent.
     """
-    graph = Graph.random(10, np.random.default_rng(seed), max_parents=2)
+    graph = random_graph(10, np.random.default_rng(seed), max_parents=2)
     oracle = Oracle(graph)
     separable = {node: pc_separates(graph, node, 3) for node in graph.nodes}
     for target in graph.nodes:
@@ -84,7 +83,7 @@ def test_hiton_without_symmetry_is_exact_where_its_theory_reaches(seed):
     """Without the symmetry check a descendant may stay in PC that no subset of PC separates (Peña
     et al. 2007).
     """
-    graph = Graph.random(10, np.random.default_rng(seed), max_parents=2)
+    graph = random_graph(10, np.random.default_rng(seed), max_parents=2)
     oracle = Oracle(graph)
     separable = {node: pc_separates(graph, node, 3) for node in graph.nodes}
     for target in graph.nodes:

@@ -3,6 +3,7 @@ import pytest
 from effort import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_worlds import random_graph
 
 from edfa.data.graph import Graph
 from edfa.errors import SettingError, UnknownNameError
@@ -64,7 +65,7 @@ def blocked(graph, path, given):
 @given(st.integers(0, 10**6), st.data())
 @settings(max_examples=some(150), deadline=None)
 def test_separation_is_what_every_path_says(seed, data):
-    graph = Graph.random(7, np.random.default_rng(seed))
+    graph = random_graph(7, np.random.default_rng(seed))
     a, b, *rest = data.draw(st.permutations(graph.nodes))
     chosen = set(data.draw(st.lists(st.sampled_from(rest), unique=True, max_size=4)))
     assert graph.separated(a, b, chosen) == all(
@@ -75,7 +76,7 @@ def test_separation_is_what_every_path_says(seed, data):
 @given(st.integers(0, 10**6))
 @settings(max_examples=some(100), deadline=None)
 def test_the_blanket_shields_and_is_minimal(seed):
-    graph = Graph.random(8, np.random.default_rng(seed))
+    graph = random_graph(8, np.random.default_rng(seed))
     for node in graph.nodes:
         blanket = set(graph.blanket(node))
         assert all(

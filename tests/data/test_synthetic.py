@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_worlds import Cube, random_mechanisms, random_network
 
-from edfa.data.synthetic import Cube, credit_story, random_mechanisms, random_network
+from edfa.data.synthetic import credit_story
 from edfa.errors import DataError, FactError, SettingError
 
 
@@ -36,9 +37,8 @@ def test_posteriors_are_those_of_enumeration(seed):
     np.testing.assert_allclose(network.posterior(rows), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("numeric", [0, 5])
-def test_samples_follow_the_posterior(numeric):
-    network = random_network(10, seed=4, numeric=numeric)
+def test_samples_follow_the_posterior():
+    network = random_network(10, seed=4)
     table = network.table(20_000)
     probabilities = network.posterior(network.codes(table.frame))[:, 1]
     # calibrated: among people with a probability of p, a share p has the outcome
@@ -63,13 +63,6 @@ def test_only_the_blanket_matters():
     less = rows.copy()
     less[:, outside] = np.nan
     np.testing.assert_allclose(network.posterior(rows), network.posterior(less), atol=1e-12)
-
-
-def test_a_numeric_column_tells_its_level_and_nothing_else():
-    network = random_network(8, seed=1, numeric=7)
-    rows = network.sample(200)[list(network.features)].to_numpy(float)
-    np.testing.assert_array_equal(network.posterior(rows), network.posterior(np.rint(rows)))
-    assert all(f.kind == "continuous" for f in network.schema())
 
 
 def test_the_spouse_wakes_up_when_its_child_is_known():
@@ -173,11 +166,6 @@ def test_a_mechanisms_target_is_categorical():
         (random_network, {"max_levels": 17}, "max_levels is between 2 and 16, not 17"),
         (random_network, {"max_parents": -1}, "max_parents is zero or more, not -1"),
         (random_network, {"strength": 0.0}, "strength is a number above 0"),
-        (
-            random_network,
-            {"nodes": 5, "numeric": 5},
-            "numeric is a number of features, 0 to 4, not 5",
-        ),
         (random_mechanisms, {"nodes": 0}, "at least one feature, not 0 nodes"),
         (random_mechanisms, {"max_levels": 40}, "max_levels is between 2 and 16, not 40"),
         (random_mechanisms, {"interactions": 1.5}, "interactions is a share between 0 and 1"),

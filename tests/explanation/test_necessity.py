@@ -6,10 +6,10 @@ from effort import some
 from exact import as_blanket, exact_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_worlds import random_network
 
 import edfa
 from edfa import MaskedMLP, SubsetXGB
-from edfa.data.synthetic import random_network
 from edfa.errors import DataError
 from edfa.explanation.necessity import DOWN, UP, necessity, sweep
 from edfa.explanation.sufficiency import sufficiency

@@ -2,11 +2,12 @@ import sys
 
 import numpy as np
 import pytest
+from random_worlds import random_network
 from sklearn.metrics import roc_auc_score
 
 import edfa
 from edfa import BayesNet, SubsetXGB
-from edfa.data.synthetic import credit_story, random_network
+from edfa.data.synthetic import credit_story
 from edfa.errors import MissingExtraError, SettingError
 from edfa.testing import check_predictor
 

@@ -6,11 +6,12 @@ import threading
 import numpy as np
 import pytest
 import xgboost as xgb
+from random_worlds import random_network
 from sklearn.base import clone
 
 import edfa
 from edfa import SubsetXGB
-from edfa.data.synthetic import credit_story, random_network
+from edfa.data.synthetic import credit_story
 from edfa.errors import (
     DataError,
     EmptyTableError,
