@@ -1,9 +1,13 @@
-"""Read what comes from outside: files, JSON, and mappings (of a TOML card, a JSON file) as
-dataclasses.
+"""Read files, JSON, and mappings (of a TOML card, a JSON file) as dataclasses.
 
 Sizes are bounded before memory is taken, whatever is wrong is one error that names it, and nothing
 here runs code from what it reads. ``read_bytes``, ``read_text`` and ``read_json`` read files,
 ``parse_json`` and ``parse_object`` texts, and ``parse`` makes a dataclass of a mapping.
+
+``read_resource`` and ``read_entries`` read files that ship with the packages: sentences, cards,
+templates and tables of numbers. ``RESOURCES`` remembers what was made from them, and everything
+else that is the same for the whole run of a program: compiled templates, validators of
+dataclasses, the versions of libraries.
 """
 
 import hashlib
@@ -11,17 +15,20 @@ import json
 import math
 import os
 import stat
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from importlib.resources import files
 from pathlib import Path
 from sys import float_info
 from typing import Any, TypeVar
 
+from edfa.cache import Cache
 from edfa.errors import EdfaError, SchemaError, UnreadableError, did_you_mean, hint
-from edfa.resources import RESOURCES
 
 __all__ = [
     "MEGABYTE",
+    "RESOURCES",
     "existing",
     "is_unicode",
     "one_line",
@@ -29,12 +36,15 @@ __all__ = [
     "parse_json",
     "parse_object",
     "read_bytes",
+    "read_entries",
     "read_json",
+    "read_resource",
     "read_text",
     "sha256_of",
 ]
 
 T = TypeVar("T")
+RESOURCES: Cache[Any] = Cache("resources", most=512)
 MEGABYTE = 1 << 20
 TEXT_LIMIT = 64 * MEGABYTE
 DEEPEST = 40  # levels of nesting that an object from outside may have
@@ -289,3 +299,65 @@ def _explain(problem: Any, cls: type[Any], where: str) -> str:
     if kind == "missing":
         return f"{key}: is missing"
     return f"{key}: {problem['msg']}, not {_short(value)}"
+
+
+def read_resource(package: str, path: str) -> str:
+    """Read a UTF-8 text file of a package; it is read once.
+
+    Parameters
+    ----------
+    package
+        The name of an importable package, such as ``"edfa.data"``.
+    path
+        The file's path in the package's folder, such as ``"cards/german.toml"``.
+
+    Returns
+    -------
+    str
+        The content of the file.
+
+    Examples
+    --------
+    >>> read_resource("edfa.data", "cards/german.toml").splitlines()[0][:21]
+    '# German credit: may '
+    """
+
+    def read() -> str:
+        return (files(package) / path).read_text(encoding="utf-8")
+
+    text: str = RESOURCES.get((package, path), read)
+    return text
+
+
+def read_entries(package: str, path: str) -> Mapping[str, Any]:
+    """Read the entries of a TOML file of a package, nested tables under dotted keys.
+
+    Parameters
+    ----------
+    package, path
+        As for ``read_resource``.
+
+    Returns
+    -------
+    Mapping[str, Any]
+        The entries by ``section.name``.
+
+    Examples
+    --------
+    >>> read_entries("edfa.text", "sentences/en.toml")["units.years.other"]
+    'years'
+    """
+
+    def read() -> dict[str, Any]:
+        return dict(_flatten(tomllib.loads(read_resource(package, path))))
+
+    entries: dict[str, Any] = RESOURCES.get((package, path, "entries"), read)
+    return entries
+
+
+def _flatten(section: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, entry in section.items():
+        if isinstance(entry, dict):
+            yield from _flatten(entry, f"{prefix}{name}.")
+        else:
+            yield prefix + name, entry

@@ -10,7 +10,7 @@ from importlib.resources import files
 from starlette.requests import Request
 from starlette.responses import Response
 
-from edfa.resources import RESOURCES
+from edfa.reading import RESOURCES
 
 __all__ = ["Asset", "asset_url", "assets", "serve_asset"]
 

@@ -12,7 +12,7 @@ from edfa.advice.fitted import FittedAdvisor
 from edfa.certification.certificate import Certificate
 from edfa.certification.monitor import Monitor
 from edfa.errors import EdfaError
-from edfa.resources import read_resource
+from edfa.reading import read_resource
 from edfa_serve import operator_case
 from edfa_serve.operator_access import (
     HEADERS,

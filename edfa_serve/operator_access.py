@@ -17,7 +17,7 @@ import jinja2
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from edfa.resources import RESOURCES
+from edfa.reading import RESOURCES
 from edfa_serve.problems import ProblemError
 from edfa_serve.security import bearer, same_key
 from edfa_serve.settings import WebSettings

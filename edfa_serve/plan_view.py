@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any
 
 from edfa.advice.interview import Interview
-from edfa.data.feature import Feature
+from edfa.data.schema import Feature
 from edfa.recourse.plans import Change, Plan
 from edfa.text import phrases
 from edfa.text.steps import not_known, shortened, waits

@@ -8,7 +8,7 @@ import jinja2
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from edfa.resources import RESOURCES
+from edfa.reading import RESOURCES
 from edfa_serve.assets import asset_url
 from edfa_serve.service import Session
 from edfa_serve.wording import Wording, sentences

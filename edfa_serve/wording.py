@@ -9,9 +9,8 @@ from numbers import Real
 from typing import Any
 
 from edfa.advice.answers import Decision
-from edfa.data.feature import Feature
-from edfa.data.schema import Schema
-from edfa.resources import read_entries
+from edfa.data.schema import Feature, Schema
+from edfa.reading import read_entries
 from edfa.text import phrases
 
 __all__ = ["Wording", "sentences"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from edfa.resources import read_resource
+from edfa.reading import read_resource
 from edfa_studies.cells import Cell
 from edfa_studies.config import Study, cells_of
 

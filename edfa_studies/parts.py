@@ -16,9 +16,8 @@ from edfa.data.catalog import NAMES, load_schema
 from edfa.data.schema import Schema
 from edfa.errors import SchemaError, SettingError, UnknownNameError, UnreadableError
 from edfa.predictors import PREDICTORS
-from edfa.reading import parse, sha256_of
+from edfa.reading import RESOURCES, parse, sha256_of
 from edfa.recourse import SEARCHERS
-from edfa.resources import RESOURCES
 from edfa_studies.cells import Part
 
 __all__ = [

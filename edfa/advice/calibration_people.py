@@ -16,7 +16,7 @@ from scipy import special
 from edfa.advice.fitted import FittedAdvisor
 from edfa.data.partial import encode_partial
 from edfa.data.table import Table
-from edfa.data.validate import check_columns, to_pandas
+from edfa.data.values import check_columns, to_pandas
 from edfa.errors import ColumnError, DataError, EmptyTableError, hint
 from edfa.predictors.committee import Committee, fold_of
 from edfa.typing import BoolArray, Float32Array, IntArray, ObjectArray

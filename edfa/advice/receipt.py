@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from edfa.errors import SettingError, UnreadableError
-from edfa.reading import parse, parse_object, read_bytes
-from edfa.resources import RESOURCES
+from edfa.reading import RESOURCES, parse, parse_object, read_bytes
 from edfa.text import summaries
 from edfa.text.phrases import LANGUAGES
 

@@ -7,8 +7,8 @@ from sklearn.metrics import roc_auc_score
 
 from edfa.advice.evaluation import AdvisorEvaluation
 from edfa.blanket.units import Blanket
-from edfa.data.feature import Feature
 from edfa.data.guess_names import words_of
+from edfa.data.schema import Feature
 from edfa.data.table import Table
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from edfa.data.feature import Feature
+from edfa.data.schema import Feature
 from edfa.typing import AnyArray, Float64Array, Int64Array
 
 __all__ = [

@@ -3,9 +3,10 @@ outcome is good.
 
 Read first ``schema.py`` (features, target and rules; a card is its TOML file, ``card.py``), then
 ``table.py`` (rows with a schema, split in three) and ``encode.py`` (the matrix that models read).
-Values come in through ``values.py`` (what a cell means), ``read.py`` (files), ``validate.py`` (a
-whole frame) and ``partial.py`` (people of whom not everything is known). ``infer_schema.py`` drafts
-a card, ``catalog.py`` loads the paper's data sets, ``synthetic.py`` has one with a known truth.
+Values come in through ``values.py`` (what a cell means), ``read.py`` (files), ``validate_frame``
+in ``table.py`` and ``partial.py`` (people of whom not everything is known). ``infer_schema.py``
+drafts a card, ``catalog.py`` loads the paper's data sets, ``synthetic.py`` has one with a known
+truth.
 """
 
 import lazy_loader

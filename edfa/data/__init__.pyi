@@ -3,10 +3,10 @@ from .catalog import load_schema as load_schema
 from .clean import clean as clean
 from .clean import summarise as summarise
 from .encode import Encoder as Encoder
-from .feature import Feature as Feature
 from .infer_schema import infer_card as infer_card
 from .infer_schema import infer_schema as infer_schema
 from .read import read_frame as read_frame
+from .schema import Feature as Feature
 from .schema import Schema as Schema
 from .synthetic import credit_story as credit_story
 from .table import Table as Table

@@ -17,11 +17,10 @@ import numpy as np
 import tomlkit
 from tomlkit.items import Array
 
-from edfa.data.feature import Feature
 from edfa.data.rules import Rules
 
 if TYPE_CHECKING:
-    from edfa.data.schema import Schema
+    from edfa.data.schema import Feature, Schema
 
 __all__ = ["comment", "render_card", "update_card"]
 
@@ -119,13 +118,13 @@ def _rules_values(schema: "Schema") -> dict[str, Any]:
     return {f.name: getattr(schema.rules, f.name) for f in fields(Rules)}
 
 
-def _feature_values(feature: Feature) -> dict[str, Any]:
+def _feature_values(feature: "Feature") -> dict[str, Any]:
     """Every key of a feature's section, those at their default too; a language is a key of its
     own.
     """
     plain = {
         f.name: getattr(feature, f.name)
-        for f in fields(Feature)
+        for f in fields(feature)
         if f.name not in ("name", "translations")
     }
     return plain | {language: _words(said) for language, said in feature.translations.items()}
@@ -136,11 +135,11 @@ def _words(said: Any) -> dict[str, Any]:
     return {f.name: getattr(said, f.name) for f in fields(said) if getattr(said, f.name)}
 
 
-def _render_feature(feature: Feature, remark: str = "") -> str:
+def _render_feature(feature: "Feature", remark: str = "") -> str:
     """A feature's section: kind, cost and levels always, other keys where they differ from the
     default.
     """
-    default = _feature_values(Feature(feature.name, feature.kind, levels=feature.levels))
+    default = _feature_values(type(feature)(feature.name, feature.kind, levels=feature.levels))
     always = ("kind", "cost", "levels") if feature.levels else ("kind", "cost")
     values = {
         k: v for k, v in _feature_values(feature).items() if k in always or v != default.get(k)

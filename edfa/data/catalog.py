@@ -15,8 +15,7 @@ from edfa.data.read import read_parquet
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import UnavailableError, UnknownNameError, UnreadableError
-from edfa.reading import sha256_of
-from edfa.resources import read_resource
+from edfa.reading import read_resource, sha256_of
 
 __all__ = ["BUNDLED", "NAMES", "load", "load_schema", "where"]
 

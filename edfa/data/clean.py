@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from edfa.data.validate import check_columns, to_pandas
+from edfa.data.values import check_columns, to_pandas
 from edfa.errors import DataError, SettingError
 
 __all__ = ["CleaningReport", "Dropped", "clean", "summarise"]

@@ -33,8 +33,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edfa.data.feature import Feature
-from edfa.data.schema import Schema
+from edfa.data.schema import Feature, Schema
 from edfa.data.values import (
     LARGEST,
     SHOWN,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import spearmanr
 
-from edfa.data.feature import Direction
+from edfa.data.schema import Direction
 from edfa.typing import BoolArray, Float64Array, Int64Array
 
 __all__ = ["GuessedDirection", "guess_direction"]

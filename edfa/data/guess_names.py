@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from edfa.data.feature import Change
+from edfa.data.schema import Change
 
 __all__ = ["NameGuess", "guess_from_name", "is_code", "is_date_name", "words_of"]
 

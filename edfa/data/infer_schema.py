@@ -14,14 +14,12 @@ import pandas as pd
 
 from edfa.data.card import comment
 from edfa.data.clean import Dropped, clean
-from edfa.data.feature import Feature
 from edfa.data.guess_direction import guess_direction
 from edfa.data.guess_names import guess_from_name, is_code, is_date_name
 from edfa.data.guess_values import Reading, is_gap, order_of, read_values, yes_or_no
-from edfa.data.schema import Schema
+from edfa.data.schema import Feature, Schema
 from edfa.data.table import Table
-from edfa.data.validate import check_columns, to_pandas, to_words
-from edfa.data.values import LARGEST
+from edfa.data.values import LARGEST, check_columns, to_pandas, to_words
 from edfa.errors import ColumnError, TargetError, hint
 from edfa.typing import Float64Array
 

@@ -20,7 +20,8 @@ import pandas as pd
 import pyarrow as pa
 
 from edfa.data.schema import Schema
-from edfa.data.validate import to_words, validate_frame
+from edfa.data.table import validate_frame
+from edfa.data.values import to_words
 from edfa.errors import DataError, UnavailableError, UnreadableError, UnwritableError
 from edfa.reading import MEGABYTE, read_bytes, read_text
 from edfa.writing import atomic_file, locked, write_text

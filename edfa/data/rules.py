@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from edfa.data.feature import Feature, months_of
 from edfa.data.formula import Formula
+from edfa.data.values import months_of
 from edfa.errors import (
     EdfaError,
     FactError,
@@ -27,7 +27,7 @@ from edfa.typing import Float64Array
 
 if TYPE_CHECKING:
     from edfa.data.encode import Encoder
-    from edfa.data.schema import Schema
+    from edfa.data.schema import Feature, Schema
 
 __all__ = ["ANY_VALUE", "NO_OVERLAY", "NO_RULES", "Overlay", "Reading", "Rules"]
 
@@ -384,7 +384,7 @@ class Rules(Limits):
             "nothing to change"
         )
 
-    def _leaves(self, feature: Feature) -> bool:
+    def _leaves(self, feature: "Feature") -> bool:
         """Whether a plan may propose some value of this feature to somebody."""
         low, high = self.ranges.get(feature.name, (0, 1))
         closed = feature.name in self.levels and not self.levels[feature.name]
@@ -396,7 +396,7 @@ class Rules(Limits):
             and (feature.name, ANY_VALUE, ANY_VALUE) not in self.forbidden
         )
 
-    def _check_direction(self, feature: Feature, way: str) -> None:
+    def _check_direction(self, feature: "Feature", way: str) -> None:
         """The feature has an order, and the card allows this direction."""
         if feature.kind == "categorical":
             raise SchemaError(
@@ -430,11 +430,11 @@ class Rules(Limits):
                 f"per_year.{fixed[0]}: only a continuous feature grows by a number a year"
             )
 
-    def _actionable(self, feature: Feature) -> bool:
+    def _actionable(self, feature: "Feature") -> bool:
         """Whether the card, in this reading, lets anybody change the feature."""
         return feature.actionable if self.reading == "card" else not feature.sensitive
 
-    def may_change(self, feature: Feature) -> bool:
+    def may_change(self, feature: "Feature") -> bool:
         """Whether a plan may change this feature at all."""
         chosen = self.only is None or feature.name in self.only
         fixed = feature.name in self.locked or feature.name in self.linked

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from edfa.errors import ColumnError, DataError, FactError
+from edfa.errors import ColumnError, DataError, EmptyTableError, FactError, SchemaError, hint
 from edfa.reading import is_unicode
 from edfa.typing import AnyArray, BoolArray
 
@@ -43,6 +43,7 @@ __all__ = [
     "as_number",
     "as_word",
     "as_words",
+    "check_columns",
     "check_names",
     "check_unique",
     "exact",
@@ -51,6 +52,7 @@ __all__ = [
     "find_missing",
     "is_gap",
     "match_level",
+    "months_of",
     "parse_number",
     "read_numbers",
     "read_words",
@@ -82,6 +84,7 @@ _NUMBER = re.compile(
     \s*(?P<scale>[kKmM])?\s*(?P<after>%|{_MONEY})?\s*(?P<close>\))?""",  # noqa: E501
     re.VERBOSE,
 )
+MONTHS = {"day": 12 / 365.25, "week": 84 / 365.25, "month": 1.0, "year": 12.0}
 SHOWN = 60  # characters of a value in an error message
 WHOLE = 2**53  # floats below it are whole numbers exactly
 _WHOLE_FLOAT = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0")
@@ -149,6 +152,22 @@ def unit_of(texts: list[str]) -> tuple[str, ...]:
     """
     matches = [match for text in texts if (match := _NUMBER.fullmatch(text.strip()))]
     return tuple(sorted({sign for m in matches for sign in (m["before"], m["after"]) if sign}))
+
+
+def months_of(takes: str, where: str = "takes") -> float:
+    """A duration in words as a number of months; 0 for an empty one.
+
+    >>> months_of("24 months"), months_of("2 years"), months_of("")
+    (24.0, 24.0, 0.0)
+    """
+    if not takes:
+        return 0.0
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(day|week|month|year)s?\s*", takes)
+    if match is None:
+        raise SchemaError(
+            f"{where}: a number of days, weeks, months or years, such as '24 months', not {takes!r}"
+        )
+    return float(match[1]) * MONTHS[match[2]]
 
 
 def is_gap(value: Any) -> bool:
@@ -394,6 +413,18 @@ def check_unique(names: Iterable[str], where: str = "") -> None:
     for name, times in Counter(names).items():
         if times > 1:
             raise ColumnError(f"{where}column {name!r} appears {times} times")
+
+
+def check_columns(frame: pd.DataFrame, required: list[str]) -> None:
+    """Raise DataError unless column names are unique, the required ones are present, and there is a
+    row.
+    """
+    names = [str(c) for c in frame.columns]
+    check_unique(names)
+    if absent := [n for n in required if n not in set(names)]:
+        raise ColumnError(f"the table has no column {absent[0]!r}{hint(absent[0], names)}")
+    if len(frame) == 0:
+        raise EmptyTableError("the table has columns but no rows")
 
 
 def _look(name: str) -> str:

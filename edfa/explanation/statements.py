@@ -9,8 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from edfa.data.encode import Encoder
-from edfa.data.feature import Feature
-from edfa.data.schema import Schema
+from edfa.data.schema import Feature, Schema
 from edfa.explanation.necessity import DOWN, UP, Reach, Sweep, SweepGroup
 from edfa.explanation.partition import Partition
 from edfa.text.phrases import label, listed, named, plain, say, value

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from edfa.data.feature import Feature
+from edfa.data.schema import Feature
 from edfa.extras import extra
 from edfa.text import phrases
 

@@ -7,7 +7,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from edfa.advice.evaluation import AdvisorEvaluation, GroupEvaluation
-from edfa.data.feature import Feature
+from edfa.data.schema import Feature
 from edfa.errors import DataError
 from edfa.plots.axis import DARK, GREY, INK, drawing, label_of, share_interval, tidy
 from edfa.text import phrases

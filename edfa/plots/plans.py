@@ -6,8 +6,7 @@ from numbers import Real
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from edfa.data.feature import Feature
-from edfa.data.schema import Schema
+from edfa.data.schema import Feature, Schema
 from edfa.errors import DataError
 from edfa.plots.axis import DARK, INK, PALE, drawing, label_of, say
 from edfa.recourse.plans import Change, Plan

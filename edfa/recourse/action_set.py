@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edfa.data.encode import Encoder, Measure
-from edfa.data.feature import Feature
 from edfa.data.rules import ANY_VALUE, Rules
+from edfa.data.schema import Feature
 from edfa.explanation.support import Support
 from edfa.people import Background
 from edfa.predictors.cache import ModelCache

@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from edfa.data.encode import Encoder, Levels, Measure
-from edfa.data.feature import months_of
 from edfa.data.formula import Formula
 from edfa.data.rules import Rules
 from edfa.data.schema import Schema
+from edfa.data.values import months_of
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
 __all__ = ["Consequences", "Link"]

@@ -8,7 +8,7 @@ that is wrong by a factor of a thousand must not be made in silence.
 import re
 from collections.abc import Sequence
 
-from edfa.data.feature import Feature
+from edfa.data.schema import Feature
 from edfa.data.values import CURRENCIES, LARGEST, exact_text
 from edfa.errors import FactError
 from edfa.text import phrases

@@ -11,9 +11,9 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from numbers import Real
 from typing import Any, Literal
 
-from edfa.data.feature import Feature
+from edfa.data.schema import Feature
 from edfa.errors import UnknownNameError
-from edfa.resources import read_entries
+from edfa.reading import read_entries
 
 __all__ = [
     "CASES",
@@ -244,7 +244,7 @@ def value(feature: Feature, raw: Any, language: str) -> str:
 def named(feature: Feature, raw: Any, language: str) -> str | None:
     """The card's words for a level or a code in a language; None if it has none.
 
-    >>> from edfa.data.feature import FeatureWords
+    >>> from edfa.data.schema import FeatureWords
     >>> delay = Feature("delay", "ordinal", levels=(0, 1),
     ...     translations={"de": FeatureWords(levels={"0": "pünktlich"})})
     >>> named(delay, 0.0, "de"), named(delay, 1, "de"), named(delay, 0, "en")

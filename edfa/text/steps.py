@@ -5,8 +5,7 @@ waiting.
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from edfa.data.feature import Feature
-from edfa.data.schema import Schema
+from edfa.data.schema import Feature, Schema
 from edfa.text import phrases
 from edfa.text.phrases import label, say
 

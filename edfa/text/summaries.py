@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from edfa.data.feature import Feature
+from edfa.data.schema import Feature
 from edfa.text import html, phrases
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from jinja2.exceptions import TemplateNotFound, TemplateSyntaxError
 from jinja2.sandbox import SandboxedEnvironment
 
 from edfa.errors import SettingError, UnavailableError, UnreadableError
-from edfa.resources import RESOURCES
+from edfa.reading import RESOURCES
 from edfa.writing import atomic_file
 from edfa_serve.letters.words import forbidden_phrase
 

@@ -6,9 +6,9 @@ from datetime import date
 from numbers import Real
 from typing import Any
 
-from edfa.data.feature import Feature
+from edfa.data.schema import Feature
 from edfa.errors import UnknownNameError
-from edfa.resources import read_entries
+from edfa.reading import read_entries
 from edfa.text import phrases
 from edfa.text.phrases import LANGUAGES, ONE_BOUND, TWO_BOUNDS, plain
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from edfa.resources import read_resource
+from edfa.reading import read_resource
 
 __all__ = ["ABLATIONS", "BASELINES", "NAMES", "PAPER", "PAPER_SETS", "in_order", "ordered", "title"]
 

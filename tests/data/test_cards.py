@@ -11,9 +11,9 @@ import pytest
 import edfa
 from edfa import Rules
 from edfa.data.catalog import NAMES, load_schema
-from edfa.data.feature import months_of
 from edfa.data.formula import Formula
 from edfa.data.rules import ANY_VALUE
+from edfa.data.values import months_of
 
 PAY = ["pay_2", "pay_3", "pay_4", "pay_5", "pay_6"]
 OLD = [f"{kind}_amt{i}" for kind in ("bill", "pay") for i in range(2, 7)]

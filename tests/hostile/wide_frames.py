@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from edfa.data.feature import Feature
-from edfa.data.schema import Schema
+from edfa.data.schema import Feature, Schema
 
 ROWS = 40
 NAMES = [

@@ -19,7 +19,7 @@ from edfa.advice.evaluation import AdvisorEvaluation, GroupEvaluation
 from edfa.advice.promise import roll_out
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate, Point
-from edfa.data.feature import FeatureWords
+from edfa.data.schema import FeatureWords
 from edfa.errors import DataError, MissingExtraError, SettingError
 from edfa.plots.axis import drawing, share_interval
 from edfa.plots.reliability import bin_survival

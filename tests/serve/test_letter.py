@@ -543,7 +543,7 @@ def test_why_there_is_no_plan(tmp_path):
 
 
 def test_the_words_of_a_card_in_german(tmp_path):
-    translated = edfa.data.feature.FeatureWords(label="Einkommen", reason="Höhe des Einkommens")
+    translated = edfa.data.schema.FeatureWords(label="Einkommen", reason="Höhe des Einkommens")
     features = (replace(FEATURES[0], translations={"de": translated}), *FEATURES[1:])
     advisor = fit_small(features)
     german_letter = write_letter(

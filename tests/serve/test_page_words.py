@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import edfa
 from edfa.advice.answers import Decision
-from edfa.data.feature import Feature, FeatureWords
-from edfa.data.schema import Schema
+from edfa.data.schema import Feature, FeatureWords, Schema
 from edfa.recourse.plans import Change, Plan
 from edfa.text.steps import steps
 from edfa_serve.forms import UnclearError, make_field, read_fact, read_number

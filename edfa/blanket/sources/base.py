@@ -12,9 +12,9 @@ import pandas as pd
 from edfa.blanket.columns import TEST_BINS, CategoricalColumn, Column, is_categorical
 from edfa.blanket.contingency import ContingencyTable
 from edfa.blanket.sources.correlation import Correlation, TermCorrelations
-from edfa.data.feature import Feature
-from edfa.data.schema import Schema
-from edfa.data.validate import find_classes, to_words, validate_features
+from edfa.data.schema import Feature, Schema
+from edfa.data.table import find_classes, validate_features
+from edfa.data.values import to_words
 from edfa.errors import ColumnError, TargetError, hint
 from edfa.typing import AnyArray
 

@@ -12,9 +12,9 @@ import pandas as pd
 from edfa.blanket.columns import CategoricalColumn, Column, ContinuousColumn, is_categorical
 from edfa.blanket.sources.base import TableSource
 from edfa.blanket.sources.memory import MemoryRows
-from edfa.data.feature import Feature
+from edfa.data.schema import Feature
 from edfa.data.table import Table
-from edfa.data.validate import as_words, check_columns, to_pandas
+from edfa.data.values import as_words, check_columns, to_pandas
 from edfa.errors import DataError, EmptyTableError, SettingError, TargetError, UnknownNameError
 from edfa.typing import AnyArray
 

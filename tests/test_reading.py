@@ -2,7 +2,7 @@
 
 import pytest
 
-from edfa.resources import RESOURCES, read_entries, read_resource
+from edfa.reading import RESOURCES, read_entries, read_resource
 
 
 def test_a_file_is_read_once_and_read_again_once_it_was_forgotten():
