@@ -10,7 +10,8 @@ import numpy as np
 from report import best, table, write
 
 from edfa.certification import Records, RecourseCertifier, hb_p_value
-from edfa.certification.risk_curve import Runs, trace
+from edfa.certification.records import Runs
+from edfa.certification.risk_curve import trace
 from edfa.certification.simulate import simulate_records
 
 ROOT = Path(__file__).parents[1]

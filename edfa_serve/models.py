@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
-from edfa.advice.answers import QuestionReason, Status
+from edfa.advice.assessment import QuestionReason
+from edfa.advice.standing import Status
 from edfa.recourse.plans import Reason
 
 __all__ = [

@@ -18,10 +18,10 @@ from queue import Full, Queue
 from typing import Any
 
 from edfa.advice.advisor import Advisor
-from edfa.advice.answers import Decision, Question, Standing
-from edfa.advice.assessment import Assessment
+from edfa.advice.assessment import Assessment, Decision, Question
 from edfa.advice.interview import Interview
 from edfa.advice.receipt import Receipt
+from edfa.advice.standing import Standing
 from edfa.data.rules import Overlay
 from edfa.errors import EdfaError, MismatchError, UnknownNameError
 from edfa_serve.recent import LeastRecent

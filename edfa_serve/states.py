@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from edfa.advice.answers import Decision, Question
+from edfa.advice.assessment import Decision, Question
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.interview import Interview
 from edfa.advice.receipt import Verification

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from edfa.advice.answers import Moment
-from edfa.advice.interview import Interview
+from edfa.advice.interview import Interview, Moment
 from edfa.text.html import escaped
 from edfa_serve.limits import changeable
 from edfa_serve.wording import Wording

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from edfa.advice.answers import Decision, Question, Standing
+from edfa.advice.assessment import Decision, Question
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.interview import Interview
+from edfa.advice.standing import Standing
 from edfa.text import narrate, phrases
 from edfa_serve.forms import Field, Given, make_field
 from edfa_serve.lists import FactList, show_lists

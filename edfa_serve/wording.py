@@ -8,7 +8,7 @@ from math import ceil, floor
 from numbers import Real
 from typing import Any
 
-from edfa.advice.answers import Decision
+from edfa.advice.assessment import Decision
 from edfa.data.schema import Feature, Schema
 from edfa.reading import read_entries
 from edfa.text import phrases

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from edfa.acquisition.base import Policy
 from edfa.acquisition.loop import Budget
 from edfa.advice import persist
-from edfa.advice.calibration_people import CalibrationPeople, learn_judges
+from edfa.advice.calibration_people import CalibrationPeople
 from edfa.advice.evaluation import evaluate
 from edfa.advice.factory import (
     Threshold,
@@ -26,12 +26,18 @@ from edfa.advice.factory import (
     new_predictor,
     new_searcher,
 )
-from edfa.advice.fitted import FittedAdvisor, identify_advisor, sweep_directions
+from edfa.advice.fitted import (
+    Ending,
+    FittedAdvisor,
+    Promise,
+    check_group,
+    identify_advisor,
+    sweep_directions,
+)
 from edfa.advice.interview import Interview
 from edfa.advice.on_workers import open_crew, roll_out_away
-from edfa.advice.promise import certify_people, choose_reference, dry_run, roll_out
+from edfa.advice.promise import certify_people, choose_reference, dry_run, learn_judges, roll_out
 from edfa.advice.receipt import Receipt, Verification
-from edfa.advice.terms import Ending, Promise, check_group
 from edfa.advice.user_model import blanket_of_model, check_reference
 from edfa.advice.verify import verify
 from edfa.artifacts import MANIFEST, readable

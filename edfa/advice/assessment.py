@@ -1,35 +1,48 @@
 """What an advisor makes of a batch of partly known people.
 
 One interview is a batch of one, and a file is a batch of many: both read their answers off an
-``Assessment``. Whatever is looked at is worked out once; of a few people, everything shares one
-sweep of the model.
+``Assessment``; ``Decision`` and ``Question`` are what it says of one person. Whatever is looked at
+is worked out once; of a few people, everything shares one sweep of the model.
 """
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from edfa.acquisition.greedy import Greedy
 from edfa.acquisition.loop import budget_amount, next_question
-from edfa.advice.fitted import FittedAdvisor
-from edfa.advice.terms import NEVER
+from edfa.acquisition.survival import SurvivalPolicy
+from edfa.advice.fitted import NEVER, FittedAdvisor
+from edfa.blanket.units import Blanket
 from edfa.certification.replay import signal_of, uncertainty
+from edfa.data.encode import Levels
 from edfa.data.rules import NO_OVERLAY, Overlay
 from edfa.explanation.necessity import necessity
-from edfa.explanation.partition import Partition
+from edfa.explanation.partition import Partition, members
 from edfa.people import People
 from edfa.predictors.base import Predictor
 from edfa.predictors.cache import ModelCache
 from edfa.predictors.user_model.given import Given
+from edfa.reading import parse
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.recourse.survival import Completions
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["Assess", "Assessment"]
+__all__ = [
+    "Assess",
+    "Assessment",
+    "Decision",
+    "Question",
+    "QuestionReason",
+    "describe_decision",
+    "describe_question",
+]
 
 FEW = 16  # people of whom everything is read off one sweep
 # rows, about, that a user model is asked to say what can turn one person's decision
@@ -294,3 +307,189 @@ class Assessment:
         enough = 1.0 if planned or again or watched != "survival" else 1 - tau + 1e-9
         plans = self._search(k, enough=min(enough, 1.0))
         return np.asarray(self.refused & (self._signal(plans) <= tau))
+
+
+QuestionReason = Literal["head", "spouse", "unattached", "information", "survival", "policy"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the model decides from what is known.
+
+    ``probability`` is that of the favourable class, whatever was decided; ``outcome`` the class
+    that was decided, and ``favourable`` whether it is the good one (``refused`` is the opposite).
+    Where the advisor decides by a threshold, ``threshold`` is the probability of the favourable
+    class that is needed; otherwise the likeliest class wins. Where a user model
+    decides and not everything is known, ``probability`` is the share of ``cases``, in which what is
+    not known was filled in from people like this one, for which that model decides favourably.
+
+    Examples
+    --------
+    >>> Decision(0.31, "bad", favourable=False).refused
+    True
+    """
+
+    probability: float
+    outcome: str
+    favourable: bool
+    threshold: float | None = None
+    cases: int | None = None
+
+    @property
+    def refused(self) -> bool:
+        """Whether it is not the outcome a person would want."""
+        return not self.favourable
+
+    def to_json(self) -> str:
+        """As JSON; ``from_json`` reads it back, equal."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Decision":
+        """Read what ``to_json`` wrote."""
+        return parse(cls, json.loads(text), "decision")
+
+
+@dataclass(frozen=True)
+class Question:
+    """What to ask next, what it costs, and why.
+
+    ``why`` is one of: ``"head"`` (a parent or child of the outcome, which opens the unit ``unit``,
+    itself), ``"spouse"`` (it stands behind ``unit``, whose part it completes), ``"unattached"`` (a
+    member behind no child), ``"information"`` (it tells most about the outcome per cost),
+    ``"survival"`` (it makes today's best plan likelier to last, from ``survival_now`` to
+    ``survival_then``), or ``"policy"`` (another policy's choice). ``unlocks`` names facts that are
+    known and cannot turn the decision now, but may once this one is known. ``spent`` is what was
+    paid so far, ``left`` how many more questions there may be, this one included. ``choices`` are
+    the levels an answer may have; for a number, ``low`` and ``high`` are its ends.
+    """
+
+    feature: str
+    cost: float
+    spent: float
+    why: QuestionReason
+    unit: str | None = None
+    unlocks: tuple[str, ...] = ()
+    survival_now: float | None = None
+    survival_then: float | None = None
+    left: int = 1
+    choices: tuple[str | float, ...] = ()
+    low: float | None = None
+    high: float | None = None
+
+    def to_json(self) -> str:
+        """As JSON; ``from_json`` reads it back, equal."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Question":
+        """Read what ``to_json`` wrote."""
+        values: dict[str, Any] = json.loads(text)
+        return parse(cls, values, "question")
+
+
+def describe_decision(assessment: Assessment) -> Decision:
+    """What is decided about the one person of ``assessment``."""
+    fitted, code = assessment.fitted, int(assessment.decision[0])
+    words: dict[str, Any] = {
+        "outcome": fitted.schema.classes[code],
+        "favourable": code == fitted.favourable,
+    }
+    if assessment.shares is None:
+        return Decision(float(assessment.probability[0]), threshold=fitted.threshold, **words)
+    share, cases = assessment.shares
+    return Decision(float(share[0]), cases=cases, **words)
+
+
+def describe_question(assessment: Assessment) -> Question | None:
+    """What to ask the one person of ``assessment`` next, and why; None: nothing more."""
+    if (chosen := int(assessment.next[0])) < 0:
+        return None
+    fitted = assessment.fitted
+    name, column = fitted.schema.names[chosen], fitted.encoder.columns[chosen]
+    details: dict[str, Any] = _reason(assessment, name)
+    if isinstance(column, Levels):
+        details["choices"] = column.levels
+    else:
+        details |= {"low": column.low, "high": column.high}
+    inside = members(fitted.schema.names, fitted.policy.blanket)
+    return Question(
+        feature=name,
+        cost=float(assessment.people.costs[0, chosen]),
+        spent=float(assessment.people.spent[0]),
+        left=int((assessment.people.askable[0] & inside).sum()),
+        **details,
+    )
+
+
+def _reason(assessment: Assessment, name: str) -> dict[str, Any]:
+    """Why this feature: its place in the blanket, what it tells, or how much longer advice lasts
+    with it.
+    """
+    policy, blanket = assessment.fitted.policy, assessment.fitted.policy.blanket
+    why: QuestionReason = "policy"
+    unit: str | None = None
+    if isinstance(policy, Greedy):
+        why = "information"
+    elif blanket is not None and name in blanket:
+        why, unit = _position(assessment, blanket, name)
+    details: dict[str, Any] = {"why": why, "unit": unit}
+    if blanket is not None:
+        details["unlocks"] = _unlocks(assessment, blanket, name)
+    if isinstance(policy, SurvivalPolicy):
+        details |= {"why": "survival"} | _survival(assessment, policy, name)
+    return details
+
+
+def _survival(assessment: Assessment, policy: SurvivalPolicy, name: str) -> dict[str, float]:
+    """How often advice lasts before and after this question: of this person, or on average in the
+    order learnt.
+    """
+    if policy.personal:
+        chosen = assessment.fitted.schema.index(name)
+        asked = np.arange(assessment.X.shape[1])[None] == chosen
+        now, then = policy.expected(assessment.people, asked)
+        return {"survival_now": float(now[0]), "survival_then": float(then[0, chosen])}
+    order = [step.feature for step in policy.steps_]
+    if name not in order:
+        return {}
+    schema, relevant = assessment.fitted.schema, assessment.fitted.relevant
+    before = {*order[: order.index(name)], *(n for n in schema.start if relevant[schema.index(n)])}
+    if not all(
+        assessment.known[0, schema.index(other)] for other in before
+    ):  # nobody was tried who knew just this
+        return {}
+    step = policy.steps_[order.index(name)]
+    return {"survival_now": step.before, "survival_then": step.after}
+
+
+def _position(
+    assessment: Assessment, blanket: Blanket, name: str
+) -> tuple[QuestionReason, str | None]:
+    """Whether the feature heads a unit, stands behind one (preferably one whose head is known), or
+    behind none.
+    """
+    if name in blanket.units:
+        return "head", name
+    heads = [head for head, spouses in blanket.units.items() if name in spouses]
+    known = [head for head in heads if assessment.known[0, assessment.fitted.schema.index(head)]]
+    return ("spouse", (known or heads)[0]) if heads else ("unattached", None)
+
+
+def _unlocks(assessment: Assessment, blanket: Blanket, name: str) -> tuple[str, ...]:
+    """Known facts of the same units that cannot turn the decision as long as this one is not
+    known.
+    """
+    units = [
+        (head, *spouses)
+        for head, spouses in blanket.units.items()
+        if name == head or name in spouses
+    ]
+    others = dict.fromkeys(other for unit in units for other in unit if other != name)
+    known = [
+        other for other in others if assessment.known[0, assessment.fitted.schema.index(other)]
+    ]
+    if not known:
+        return ()
+    waits = assessment.partition.semifactual[0]
+    return tuple(other for other in known if waits[assessment.fitted.schema.index(other)])

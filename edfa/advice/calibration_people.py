@@ -2,8 +2,7 @@
 
 They are neither the training people again, nor one person many times. Two people may have the same
 facts by chance, the more often the fewer facts there are; how often that happens is seen among
-people of whom it is known that they are others. Judges are models learnt again from other people,
-who say whether a plan would still work; they choose nothing.
+people of whom it is known that they are others.
 """
 
 from dataclasses import dataclass, replace
@@ -18,76 +17,13 @@ from edfa.data.partial import encode_partial
 from edfa.data.table import Table
 from edfa.data.values import check_columns, to_pandas
 from edfa.errors import ColumnError, DataError, EmptyTableError, hint
-from edfa.predictors.committee import Committee, fold_of
-from edfa.typing import BoolArray, Float32Array, IntArray, ObjectArray
+from edfa.typing import BoolArray, Float32Array, ObjectArray
 
 __all__ = [
     "CalibrationPeople",
     "check_disjoint_from_training",
-    "draw_judges",
     "encode_complete",
-    "learn_judges",
 ]
-
-N_JUDGES = 12
-TRAINING_SHARE = 0.15  # training people that a judge learns from, besides calibration people
-JUDGES_SEED = 1_000_003  # added to the advisor's: no draw in common with the committee that chooses
-
-
-def learn_judges(fitted: FittedAdvisor, calibration: Table, seed: int) -> Committee:
-    """Models of the advisor's kind learnt again, mostly from calibration people, less from training
-    ones.
-
-    They have no part in choosing plans or questions. Who is judged was left out by the judge: see
-    ``draw_judges``. A judge that shares many people with the advisor shares its accidents and is
-    too kind; one that learnt from few people is too harsh. With this share they came out like
-    models learnt from as many people as the advisor, none of them the same (``docs/decisions.md``).
-    """
-    train, others = fitted.train, (calibration.X, calibration.y)
-    return Committee.of(
-        train.X,
-        train.y,
-        fitted.predictor,
-        N_JUDGES,
-        seed=seed + JUDGES_SEED,
-        others=others,
-        varied=False,
-        share=TRAINING_SHARE,
-    )
-
-
-def draw_judges(fitted: FittedAdvisor, X: Float32Array) -> IntArray:  # noqa: N803
-    """The judge of each of the encoded people X (people, features), drawn at random, (people,).
-
-    Whoever is among the people that judges learnt from, as far as their facts are known, gets one
-    that has left them out.
-    """
-    size = len(fitted.judges or ())
-    judge = np.random.default_rng(len(X)).integers(max(size, 1), size=len(X))
-    if not size:
-        return judge
-    learnt = _positions(X, fitted.calibration)
-    folds = int(fold_of(np.arange(size)).max()) + 1
-    same_fold = judge - fold_of(judge) + fold_of(learnt)
-    return np.where(learnt >= 0, np.where(same_fold < size, same_fold, same_fold - folds), judge)
-
-
-def _positions(X: Float32Array, learnt: Float32Array) -> IntArray:  # noqa: N803
-    """The row of ``learnt`` (people, features) that each row of X is, (rows,); -1: none. NaN in X:
-    not known.
-
-    Of several equal ones the first belongs to the first, and so on.
-    """
-    columns = ~np.isnan(X).any(axis=0)
-    places: dict[bytes, list[int]] = {}
-    for i, row in enumerate(np.ascontiguousarray(learnt[:, columns])):
-        places.setdefault(row.tobytes(), []).append(i)
-    positions = np.full(len(X), -1, dtype=np.intp)
-    for i, row in enumerate(np.ascontiguousarray(X[:, columns])):
-        if equal := places.get(row.tobytes()):
-            positions[i] = equal.pop(0) if len(equal) > 1 else equal[0]
-    return positions
-
 
 CHANCE = 1e-3  # probability of as many equal people below which it is not believed to be chance
 MORE_REPEATS = 0.1  # share of people who may repeat another's facts, beyond what training people do

@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 from edfa.acquisition.trajectory import Trajectory
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.promise import Rollout
-from edfa.certification.risk_curve import Runs
+from edfa.certification.records import Runs
 from edfa.data.table import Table
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.predictors.user_model.fidelity import Fidelity, measure_fidelity

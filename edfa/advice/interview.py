@@ -1,27 +1,24 @@
 """One person's conversation with an advisor: what was told, and what follows from it."""
 
-from collections.abc import Iterable, Mapping, MutableMapping
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from edfa.advice.answer_log import AnswerLog, Event, Kind
-from edfa.advice.answers import (
+from edfa.advice.assessment import (
+    Assessment,
     Decision,
-    Moment,
     Question,
-    Standing,
     describe_decision,
     describe_question,
-    moments,
 )
-from edfa.advice.assessment import Assessment
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.kept import KeptInterview
 from edfa.advice.promise import CertifyLater, Progress
 from edfa.advice.receipt import Receipt, now, versions
-from edfa.advice.standing import Certifying, find_standing
+from edfa.advice.standing import Certifying, Standing, find_standing
 from edfa.certification.certificate import Certificate
 from edfa.data.rules import NO_OVERLAY, Overlay
 from edfa.errors import (
@@ -46,9 +43,29 @@ from edfa.typing import Float32Array, ObjectArray
 if TYPE_CHECKING:
     from edfa.advice.advisor import Advisor
 
-__all__ = ["Interview"]
+__all__ = ["Interview", "Moment"]
 
 K = 3  # plans that are offered
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One step of an interview: what was told or declined, what it cost, and what was known and
+    decided after it.
+
+    ``asked`` says whether it answered the question that was open. ``unlocked`` names facts that
+    were known before and can turn the decision since this step.
+    """
+
+    step: int
+    kind: Literal["start", "answer", "decline"]
+    facts: Mapping[str, Any]
+    asked: bool
+    cost: float
+    spent: float
+    decision: Decision
+    counterfactual: tuple[str, ...]
+    unlocked: tuple[str, ...] = ()
 
 
 class Interview:
@@ -279,7 +296,7 @@ class Interview:
     def timeline(self) -> tuple[Moment, ...]:
         """Every step, with what was known and decided after it."""
         _ = self.assessment  # which begins where nothing was told
-        return tuple(moments(self.log.events, self._history))
+        return tuple(_moments(self.log.events, self._history))
 
     def receipt(
         self,
@@ -490,3 +507,33 @@ class Interview:
         return (
             numbers_given(log.flags, self.fitted.encoder) if self.fitted.model.reads_given else ()
         )
+
+
+def _moments(events: Sequence[Event], history: Sequence[Assessment]) -> Iterator[Moment]:
+    """What was known and decided after each event of an interview, given the assessment after
+    each.
+    """
+    before: tuple[str, ...] = ()
+    paid, known = 0.0, np.zeros(0, dtype=bool)
+    for step, (event, assessment) in enumerate(zip(events, history, strict=True)):
+        names, turns = (
+            np.array(assessment.fitted.schema.names),
+            assessment.partition.counterfactual[0],
+        )
+        spent = float(assessment.people.spent[0])
+        unlocked = (
+            [name for name in names[turns & known].tolist() if name not in before] if step else []
+        )
+        before, known = tuple(names[turns].tolist()), assessment.known[0]
+        yield Moment(
+            step=step,
+            kind=event.kind,
+            facts=event.facts,
+            asked=event.asked,
+            cost=spent - paid,
+            spent=spent,
+            decision=describe_decision(assessment),
+            counterfactual=before,
+            unlocked=tuple(unlocked),
+        )
+        paid = spent

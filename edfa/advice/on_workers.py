@@ -17,9 +17,8 @@ from typing import Any, TypeVar
 from threadpoolctl import threadpool_limits
 
 from edfa.advice import persist
-from edfa.advice.calibration_people import draw_judges
 from edfa.advice.fitted import FittedAdvisor
-from edfa.advice.promise import ask_and_judge
+from edfa.advice.promise import ask_and_judge, draw_judges
 from edfa.advice.receipt import versions
 from edfa.certification.records import Records
 from edfa.errors import EdfaError, MismatchError

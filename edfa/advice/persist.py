@@ -20,9 +20,8 @@ import pandas as pd
 from edfa.acquisition import POLICIES
 from edfa.acquisition.base import Policy
 from edfa.advice.evaluation import AdvisorEvaluation
-from edfa.advice.fitted import FittedAdvisor, identify_advisor
+from edfa.advice.fitted import Ending, FittedAdvisor, Promise, identify_advisor
 from edfa.advice.receipt import versions
-from edfa.advice.terms import Ending, Promise
 from edfa.artifacts import (
     LIMIT,
     MANIFEST,

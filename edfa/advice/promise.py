@@ -10,8 +10,9 @@ on when they could have acted. What differs is how records are made of people in
   those who are told to act right there. The calibration people are like everybody; that those who
   are in such a state are like them is taken for granted, and said.
 
-Everything that has to be chosen (the reference, where the tests begin) is chosen in a dry run on
-training people, so that the calibration people are looked at once.
+Judges are models learnt again from other people, which say whether a plan would still work; they
+choose nothing. Everything that has to be chosen (the reference, where the tests begin) is chosen in
+a dry run on training people, so that the calibration people are looked at once.
 """
 
 import hashlib
@@ -27,9 +28,8 @@ from sklearn.base import clone
 
 from edfa.acquisition.loop import run_policy
 from edfa.acquisition.trajectory import Trajectory
-from edfa.advice.calibration_people import CalibrationPeople, draw_judges
-from edfa.advice.fitted import FittedAdvisor
-from edfa.advice.terms import NEVER
+from edfa.advice.calibration_people import CalibrationPeople
+from edfa.advice.fitted import NEVER, FittedAdvisor
 from edfa.cache import Cache
 from edfa.certification.certificate import Certificate, GroupCertificates, by_group
 from edfa.certification.rcps import RecourseCertifier, choose_anchor
@@ -37,8 +37,10 @@ from edfa.certification.records import REFERENCES, Records, Reference
 from edfa.certification.replay import Against, replay
 from edfa.certification.risk_curve import Target
 from edfa.data.rules import NO_OVERLAY, Overlay
+from edfa.data.table import Table
 from edfa.errors import DataError, SettingError
 from edfa.people import People
+from edfa.predictors.committee import Committee, fold_of
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.recourse.searchers.survival import SurvivalSearch
@@ -56,10 +58,12 @@ __all__ = [
     "certify_people",
     "choose_certifier",
     "choose_reference",
+    "draw_judges",
     "dry_run",
     "dry_run_advisor",
     "find_certificate",
     "judge_plans",
+    "learn_judges",
     "observe",
     "roll_out",
 ]
@@ -72,6 +76,9 @@ PEOPLE_AT_A_TIME = 100  # for whom plans are searched together
 NOTHING_ASKED = (
     "nothing is asked before people act: the promise is about plans that are made at once"
 )
+N_JUDGES = 12
+TRAINING_SHARE = 0.15  # training people that a judge learns from, besides calibration people
+JUDGES_SEED = 1_000_003  # added to the advisor's: no draw in common with the committee that chooses
 CERTIFICATES: Cache["Future[Certificate]"] = Cache("certificates", most=256)
 Progress = Callable[[int, int], None]
 """Called with the number of people, or states, that are done, and of all."""
@@ -129,6 +136,61 @@ class State:
         """
         whole = fitted.background.start | _mask(fitted, self.known or ())
         return np.asarray(whole & ~_mask(fitted, self.missing) & fitted.relevant)
+
+
+def learn_judges(fitted: FittedAdvisor, calibration: Table, seed: int) -> Committee:
+    """Models of the advisor's kind learnt again, mostly from calibration people, less from training
+    ones.
+
+    They have no part in choosing plans or questions. Who is judged was left out by the judge: see
+    ``draw_judges``. A judge that shares many people with the advisor shares its accidents and is
+    too kind; one that learnt from few people is too harsh. With this share they came out like
+    models learnt from as many people as the advisor, none of them the same (``docs/decisions.md``).
+    """
+    train, others = fitted.train, (calibration.X, calibration.y)
+    return Committee.of(
+        train.X,
+        train.y,
+        fitted.predictor,
+        N_JUDGES,
+        seed=seed + JUDGES_SEED,
+        others=others,
+        varied=False,
+        share=TRAINING_SHARE,
+    )
+
+
+def draw_judges(fitted: FittedAdvisor, X: Float32Array) -> IntArray:  # noqa: N803
+    """The judge of each of the encoded people X (people, features), drawn at random, (people,).
+
+    Whoever is among the people that judges learnt from, as far as their facts are known, gets one
+    that has left them out.
+    """
+    size = len(fitted.judges or ())
+    judge = np.random.default_rng(len(X)).integers(max(size, 1), size=len(X))
+    if not size:
+        return judge
+    learnt = _positions(X, fitted.calibration)
+    folds = int(fold_of(np.arange(size)).max()) + 1
+    same_fold = judge - fold_of(judge) + fold_of(learnt)
+    return np.where(learnt >= 0, np.where(same_fold < size, same_fold, same_fold - folds), judge)
+
+
+def _positions(X: Float32Array, learnt: Float32Array) -> IntArray:  # noqa: N803
+    """The row of ``learnt`` (people, features) that each row of X is, (rows,); -1: none. NaN in X:
+    not known.
+
+    Of several equal ones the first belongs to the first, and so on.
+    """
+    columns = ~np.isnan(X).any(axis=0)
+    places: dict[bytes, list[int]] = {}
+    for i, row in enumerate(np.ascontiguousarray(learnt[:, columns])):
+        places.setdefault(row.tobytes(), []).append(i)
+    positions = np.full(len(X), -1, dtype=np.intp)
+    for i, row in enumerate(np.ascontiguousarray(X[:, columns])):
+        if equal := places.get(row.tobytes()):
+            positions[i] = equal.pop(0) if len(equal) > 1 else equal[0]
+    return positions
 
 
 @dataclass(frozen=True, eq=False)

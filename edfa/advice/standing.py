@@ -7,12 +7,11 @@ everybody else there are certificates of their own state: see ``edfa.advice.prom
 """
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from edfa.advice.answers import DEVIATIONS, Standing, Status
 from edfa.advice.assessment import Assess, Assessment
 from edfa.advice.promise import CertifyLater, Progress, State, find_certificate
 from edfa.certification.certificate import Certificate
@@ -20,14 +19,58 @@ from edfa.data.rules import NO_OVERLAY
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray, ObjectArray
 
 __all__ = [
+    "DEVIATIONS",
     "Certifying",
     "PolicyPath",
+    "Standing",
     "Standings",
+    "Status",
     "find_standing",
     "find_standings",
     "find_states",
     "follow_policy",
 ]
+
+Status = Literal[
+    "act", "ask", "unsure", "granted", "no_plan", "not_certified", "off_path", "pending"
+]
+DEVIATIONS = ("start", "order", "passed", "declined", "prices", "limits")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Whether a person may act now.
+
+    ``"act"``: today's first plan is one that a certificate speaks of. ``"ask"``: there is a plan,
+    and the certified rule asks on. ``"unsure"``: everything is asked, and the plan is too likely to
+    fail. ``"granted"``: the decision is favourable. ``"no_plan"``: refused, and nothing to act on
+    yet. ``"not_certified"``: nothing is promised to anybody. ``"off_path"``: the person is not
+    where the advisor's certificate looks at people (asked in the policy's order up to the point
+    where its rule says "act", for the card's prices, under the operator's rules), and there is no
+    certificate for the state and the wishes they have; in a file, perhaps none that was tried.
+    ``"pending"``: a certificate for the state that the person is in is being made; look again.
+
+    ``deviations`` says how this person differs (one or more of ``DEVIATIONS``: facts of the start
+    set are not known, others were told out of order, they went on past the point where the rule
+    said "act", which was at step ``since`` of the path, something was declined, prices or limits on
+    plans are their own). ``for_wishes`` says that the certificate was made for
+    their state and wishes: see ``certify_for``.
+
+    ``signal`` is what the rule watches (none without a plan), ``tau`` its threshold (none without a
+    certificate).
+    """
+
+    status: Status
+    signal: float | None = None
+    tau: float | None = None
+    since: int | None = None
+    deviations: tuple[str, ...] = ()
+    for_wishes: bool = False
+
+    @property
+    def may_act(self) -> bool:
+        """Whether the certificate covers acting on today's first plan."""
+        return self.status == "act"
 
 
 @dataclass(frozen=True, eq=False)

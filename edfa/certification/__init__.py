@@ -3,12 +3,13 @@
 Runs of calibration people become ``Records`` (``replay``: what became of each step's first plan,
 held ``Against`` a reference); ``RecourseCertifier`` tests thresholds of a stop rule on them and
 issues a ``Certificate``. Read ``records.py`` first, then ``replay.py`` and ``rcps.py``;
-``bounds.py`` has the p-values, ``risk_curve.py`` and ``fixed_sequence.py`` the tests.
+``bounds.py`` has the p-values, ``risk_curve.py`` the tests.
 """
 
 from edfa.certification.bounds import (
     cp_p_value,
     cp_ucb,
+    floor,
     hb_p_value,
     hb_ucb,
     hoeffding_p_value,
@@ -22,7 +23,7 @@ from edfa.certification.cost import CostCertificate, certify_cost
 from edfa.certification.joint import JointCertificate, certify_jointly
 from edfa.certification.monitor import Monitor
 from edfa.certification.rcps import HeldOutRisk, RecourseCertifier, certify, choose_anchor
-from edfa.certification.records import Records
+from edfa.certification.records import Records, Stops
 from edfa.certification.replay import (
     NO_PLAN,
     Against,
@@ -33,11 +34,9 @@ from edfa.certification.replay import (
     uncertainty,
     watch,
 )
-from edfa.certification.risk_curve import Stops
 from edfa.certification.sample_size import (
     Required,
     critical_losses,
-    floor,
     n_for_power,
     n_required,
     power,

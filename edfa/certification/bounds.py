@@ -35,9 +35,11 @@ __all__ = [
     "check_choice",
     "check_level",
     "check_share",
+    "check_test",
     "cp_p_value",
     "cp_ucb",
     "first_where",
+    "floor",
     "hb_p_value",
     "hb_ucb",
     "hoeffding_p_value",
@@ -81,6 +83,13 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     words = list(choices)
     if value not in words:
         raise SettingError(f"{name} is not {value!r}{hint(value, words)}")
+
+
+def check_test(alpha: float, delta: float, bound: str) -> None:
+    """Refuse levels outside (0, 1), and bounds that need more than the number of losses."""
+    check_level("alpha", alpha)
+    check_level("delta", delta)
+    check_choice("bound", bound, COUNT_BOUNDS)
 
 
 def first_where(values: Any, mask: Any) -> Any:
@@ -417,4 +426,23 @@ def _kl_ucb(mean: Float64Array, n: Int64Array, delta: Float64Array) -> Float64Ar
         middle = (low + high) / 2
         beyond = n * _divergence(mean, middle, kl=True) >= -np.log(delta)
         low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
+    return high
+
+
+def floor(alpha: float, delta: float = 0.05, bound: str = "hb") -> int:
+    """The fewest people with whom anything can be certified, even without a single loss.
+
+    >>> [floor(alpha) for alpha in (0.05, 0.1, 0.2, 0.3)]
+    [78, 38, 18, 12]
+    """
+    check_test(alpha, delta, bound)
+    low, high = (
+        0,
+        int(np.ceil(-np.log(delta) / (2 * alpha**2))) + 1,
+    )  # Hoeffding alone passes at the upper end
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (
+            (low, middle) if p_value(bound, alpha, middle, losses=0) <= delta else (middle, high)
+        )
     return high

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edfa.certification.records import Loss, Records, Reference
+from edfa.certification.records import Loss, Records, Reference, Rule, Stops, stop_at
 from edfa.certification.replay import SIGNALS, Signal, is_trajectory, watch
-from edfa.certification.risk_curve import Rule, Stops, Target, stop_at
+from edfa.certification.risk_curve import Target
 from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError, UnreadableError
 from edfa.reading import parse, parse_object
 from edfa.recourse.plans import Plans

@@ -16,10 +16,9 @@ import numpy.typing as npt
 
 from edfa.certification.bounds import check_level
 from edfa.certification.certificate import Guarantee, promise_in_words, runs_for
-from edfa.certification.fixed_sequence import between
-from edfa.certification.records import Loss, Records, Reference
+from edfa.certification.records import Loss, Records, Reference, Runs, Stops, stop_at
 from edfa.certification.replay import ReplayOptions, Signal, as_records
-from edfa.certification.risk_curve import RiskCurve, Runs, Stops, stop_at, trace
+from edfa.certification.risk_curve import RiskCurve, between, trace
 from edfa.recourse.plans import Plans
 from edfa.typing import Float64Array
 

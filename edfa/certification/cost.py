@@ -7,10 +7,9 @@ import numpy as np
 
 from edfa.certification.bounds import check_level, hb_p_value, hb_ucb
 from edfa.certification.certificate import Certificate, Guarantee
-from edfa.certification.fixed_sequence import leading
-from edfa.certification.records import Records
+from edfa.certification.records import Records, Runs
 from edfa.certification.replay import replay
-from edfa.certification.risk_curve import Runs, trace
+from edfa.certification.risk_curve import leading, trace
 from edfa.errors import DataError, SettingError
 from edfa.recourse.plans import Plans
 

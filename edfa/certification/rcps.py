@@ -16,10 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from edfa.certification.bounds import BOUNDS, COUNT_BOUNDS, check_choice, check_level
+from edfa.certification.bounds import BOUNDS, COUNT_BOUNDS, check_choice, check_level, floor
 from edfa.certification.certificate import Certificate, GroupCertificates, Point, Status, by_group
-from edfa.certification.fixed_sequence import FixedSequenceResult, RiskTest
-from edfa.certification.records import Records
+from edfa.certification.records import Records, Rule, Runs, Stops
 from edfa.certification.replay import (
     Against,
     ReplayOptions,
@@ -28,8 +27,15 @@ from edfa.certification.replay import (
     is_trajectory,
     signal_name,
 )
-from edfa.certification.risk_curve import TARGETS, RiskCurve, Rule, Runs, Stops, Target, trace
-from edfa.certification.sample_size import floor, n_required
+from edfa.certification.risk_curve import (
+    TARGETS,
+    FixedSequenceResult,
+    RiskCurve,
+    RiskTest,
+    Target,
+    trace,
+)
+from edfa.certification.sample_size import n_required
 from edfa.errors import DataError, MismatchError, SettingError
 from edfa.people import Provenance
 from edfa.predictors.base import UnfittedError

@@ -1,225 +1,52 @@
-"""The stop rule, and its risk at every threshold, from one sort and a cumulative sum.
-
-The rule: act at the first step that has a plan and a signal of at most tau, else take the last
-plan. ``Runs`` are records sorted for it, ``stop_at`` applies it, ``trace`` works out its risk.
+"""The risk of the stop rule at every threshold, and which thresholds keep it below alpha.
 
 The risk is a step function of the threshold. It changes only at a signal below all earlier ones of
-its run (a running minimum). Testing all of these breakpoints, from "never stop early" upward,
-leaves nothing to select, so the guarantee needs neither a grid fixed in advance nor a monotone
-risk. Where a stop moves and its loss stays the same there is nothing to test; only the cost
-changes.
+its run (a running minimum). ``trace`` works it out from one sort and a cumulative sum. Testing all
+of these breakpoints, from "never stop early" upward, leaves nothing to select, so the guarantee
+needs neither a grid fixed in advance nor a monotone risk. Where a stop moves and its loss stays the
+same there is nothing to test; only the cost changes.
+
+Thresholds are tested in a fixed sequence (``RiskTest``), from the strictest upward, until the first
+that fails.
+
+DEVIATION: equation (bound1) takes the largest threshold whose own bound passes, which certifies
+falsely far more often than delta when the risk is not monotone. Algorithm 2's running maximum is
+this sequence: each threshold is tested at the full level, and to certify a bad one the sequence
+would have to pass the first bad one, which it does with probability delta.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 
-from edfa.certification.bounds import check_choice
-from edfa.certification.records import Records
+from edfa.certification.bounds import (
+    HALVINGS,
+    Bound,
+    cp_p_value,
+    cp_ucb,
+    hb_ucb,
+    log_capital,
+    p_value,
+    upper_bound,
+    wsr_p_value,
+)
+from edfa.certification.records import Runs
 from edfa.errors import DataError
-from edfa.typing import AnyArray, BoolArray, Float64Array, Int64Array
+from edfa.typing import BoolArray, Float64Array, Int64Array
 
-__all__ = ["RULES", "TARGETS", "RiskCurve", "Rule", "Runs", "Stops", "Target", "stop_at", "trace"]
-
-Rule = Literal["safe", "first", "last"]
-RULES: tuple[Rule, ...] = ("safe", "first", "last")
-
-
-@dataclass(frozen=True, eq=False)
-class Runs:
-    """Records sorted by person, seed and step, and where each run (one person under one seed) lies
-    among the rows.
-
-    ``person`` (index into the records' people), ``seed``, ``start`` (its first row) and ``length``
-    (its number of rows) have the shape (runs,). The other columns have the shape (rows,):
-    ``signal`` is infinite at an illegal step, so that no rule stops there; ``loss`` is NaN where it
-    is not known yet.
-    """
-
-    person: Int64Array
-    seed: Int64Array
-    start: Int64Array
-    length: Int64Array
-    step: Int64Array
-    signal: Float64Array
-    loss: Float64Array
-    spent: Float64Array
-    refused: BoolArray | None
-    wasted: BoolArray | None = None
-
-    @classmethod
-    def from_records(cls, records: Records) -> "Runs":
-        """Sort ``records`` into runs."""
-        rows = records.order
-        code, seed, refused, wasted = (
-            records.code[rows],
-            records.seed[rows],
-            records.refused,
-            records.wasted,
-        )
-        first = np.concatenate([[True], (code[1:] != code[:-1]) | (seed[1:] != seed[:-1])])
-        start = np.flatnonzero(first)
-        return cls(
-            person=code[start],
-            seed=seed[start],
-            start=start,
-            length=np.diff(start, append=len(code)),
-            step=records.step[rows],
-            signal=np.where(records.legal, records.signal, np.inf)[rows],
-            loss=np.full(len(code), np.nan) if records.loss is None else records.loss[rows],
-            spent=records.spent[rows],
-            refused=None if refused is None else refused[rows],
-            wasted=None if wasted is None else wasted[rows],
-        )
-
-    @cached_property
-    def signal_matrix(self) -> Float64Array:
-        """The signals with shape (runs, steps of the longest run); infinite past the end of a
-        shorter run.
-        """
-        steps = self.length.max()
-        if np.all(self.length == steps):
-            return self.signal.reshape(-1, steps)
-        within = np.arange(steps) < self.length[:, None]
-        matrix = np.full(within.shape, np.inf)
-        matrix[within] = self.signal
-        return matrix
-
-    @cached_property
-    def end(self) -> Int64Array:
-        """The last row of each run, the paper's K: everything the policy may acquire is known.
-        Shape (runs,).
-        """
-        return self.start + self.length - 1
-
-    @cached_property
-    def last_legal(self) -> Int64Array:
-        """The row of the last legal step of each run, from which a run that never triggers takes
-        its plan; -1: none.
-        """
-        rows = np.where(np.isfinite(self.signal), np.arange(len(self.signal)), -1)
-        return np.maximum.reduceat(rows, self.start)
-
-    def stops(self, tau: Any) -> tuple[Int64Array, BoolArray]:
-        """The row at which each run stops (-1: it has no plan), and whether its signal triggered
-        the stop.
-        """
-        column, triggered = _first_trigger(self.signal_matrix, tau)
-        return np.where(triggered, self.start + column, self.last_legal), triggered
-
-    def running_minima(self) -> tuple[Int64Array, Int64Array]:
-        """Runs and rows of signals below all earlier ones of their run: the only rows where a
-        threshold can stop it.
-        """
-        signals = self.signal_matrix
-        lowest: BoolArray = np.empty(signals.shape, dtype=bool)
-        lowest[:, 0] = signals[:, 0] < np.inf
-        np.less(signals[:, 1:], np.minimum.accumulate(signals[:, :-1], axis=1), out=lowest[:, 1:])
-        run, column = np.divmod(np.flatnonzero(lowest), signals.shape[-1])
-        return run, self.start[run] + column
-
-    def distinct(self) -> BoolArray:
-        """Mask of the runs to use: one run per person if the seed makes no difference for anybody,
-        else all runs.
-        """
-        new = np.append(True, self.person[1:] != self.person[:-1])
-        if new.all():
-            return new
-        first_run = np.flatnonzero(new)[np.cumsum(new) - 1]
-        return new if self._equal(first_run) else np.ones(len(new), dtype=bool)
-
-    def _equal(self, other: Int64Array) -> bool:
-        """Whether each run has the same steps as the run ``other`` (an index for each run)."""
-        begins = self.signal[self.start]
-        if np.any(self.length != self.length[other]) or np.any(begins != begins[other]):
-            return False  # seen at a glance, as a rule
-        twin = np.arange(len(self.signal)) + np.repeat(self.start[other] - self.start, self.length)
-        if not np.array_equal(self.signal, self.signal[twin]):
-            return False
-        legal = np.isfinite(self.signal)
-        same = np.array_equal(self.loss[legal], self.loss[twin][legal]) and np.array_equal(
-            self.spent, self.spent[twin]
-        )
-        return same and (self.refused is None or np.array_equal(self.refused, self.refused[twin]))
-
-
-@dataclass(frozen=True, eq=False)
-class Stops:
-    """Where a rule stops each run; columns of shape (runs,).
-
-    ``step`` is the step whose plan is issued (-1: the run has none), ``spent`` the cost until the
-    run stops (NaN if it is not known). Runs that are ``triggered`` stop because their signal is low
-    enough; the others go to the end and take their last plan. ``sentence`` is the guarantee, and
-    empty if there is none.
-    """
-
-    person: AnyArray
-    seed: Int64Array
-    step: Int64Array
-    spent: Float64Array
-    triggered: BoolArray
-    sentence: str = ""
-
-    def frame(self) -> pd.DataFrame:
-        """The columns as a table, one row per run."""
-        names = ("person", "seed", "step", "spent", "triggered")
-        return pd.DataFrame({name: getattr(self, name) for name in names})
-
-    def _repr_html_(self) -> str:
-        return str(self.frame().to_html(index=False, max_rows=20))
-
-
-def stop_at(runs: Any, tau: Any, rule: Rule, sentence: str) -> Stops:
-    """Apply a stop rule.
-
-    Parameters
-    ----------
-    runs
-        Records; or signals of shape (runs, steps), NaN at a step without a plan.
-    tau
-        The threshold of the rule "safe".
-    rule
-        "safe" stops at the threshold, "first" at the first plan, "last" at the end.
-    sentence
-        The guarantee of the rule "safe"; the other rules have none.
-    """
-    check_choice("rule", rule, RULES)
-    if rule != "safe":
-        tau, sentence = {"first": np.inf, "last": -np.inf}[rule], ""
-    if isinstance(runs, Records):
-        sorted_runs = Runs.from_records(runs)
-        row, triggered = sorted_runs.stops(tau)
-        step = np.where(row >= 0, sorted_runs.step[row], -1)
-        spent = sorted_runs.spent[np.where(triggered, row, sorted_runs.end)]
-        return Stops(
-            runs.people[sorted_runs.person], sorted_runs.seed, step, spent, triggered, sentence
-        )
-    signals = np.atleast_2d(np.asarray(runs, dtype=np.float64))
-    if signals.ndim != 2 or not signals.size:
-        raise DataError(
-            f"signals have one row a run and one column a step, not the shape {signals.shape}"
-        )
-    column, triggered = _first_trigger(np.where(np.isnan(signals), np.inf, signals), tau)
-    legal = np.isfinite(signals)
-    last = np.where(legal.any(axis=1), signals.shape[1] - 1 - legal[:, ::-1].argmax(axis=1), -1)
-    n = len(signals)
-    step = np.where(triggered, column, last)
-    return Stops(np.arange(n), np.zeros(n, np.int64), step, np.full(n, np.nan), triggered, sentence)
-
-
-def _first_trigger(signals: Float64Array, tau: Any) -> tuple[Int64Array, BoolArray]:
-    """The first column of each row whose signal is at most ``tau``, and whether there is one; both
-    of shape (runs,).
-    """
-    # DEVIATION: Algorithm 2 stops at "the first step with s <= tau"; a step without a plan has
-    # nothing to issue, so its signal is infinite here and the first *legal* such step is meant, as
-    # the fallback to the last legal one is.
-    low = (signals <= np.asarray(tau, dtype=np.float64)[..., None]) & (signals < np.inf)
-    return low.argmax(axis=1), np.asarray(low.any(axis=1))
-
+__all__ = [
+    "TARGETS",
+    "FixedSequenceResult",
+    "RiskCurve",
+    "RiskTest",
+    "Target",
+    "between",
+    "leading",
+    "trace",
+]
 
 Target = Literal["all", "early", "act", "refused"]
 TARGETS: tuple[Target, ...] = ("all", "early", "act", "refused")
@@ -484,3 +311,260 @@ def _common_unit(seeds: Int64Array) -> int:
     """
     unit = int(np.lcm.reduce(np.unique(seeds).astype(object)))
     return unit if unit * len(seeds) < EXACT else 0
+
+
+BETS_AT_A_TIME = 2**17  # people times thresholds of one block
+FIRST_PEOPLE = 64  # whom bets are made on to begin with
+
+
+def leading(passed: BoolArray) -> Int64Array:
+    """Number of tests passed before the first failure, along the last axis; (..., tests) to (...).
+
+    >>> leading(np.array([[True, True, False, True], [False, True, True, True]]))
+    array([2, 0])
+    """
+    return np.asarray(np.cumprod(passed, axis=-1, dtype=np.int64).sum(axis=-1))
+
+
+@dataclass(frozen=True)
+class RiskTest:
+    """A test of "the risk is alpha or more" at points of a risk curve, at level ``delta``.
+
+    ``order`` is the order in which people are bet on, as positions on the curve, fixed without
+    looking at the losses; ``horizon`` the number of people the bets plan for. Both concern the
+    bound "wsr" alone.
+    """
+
+    bound: Bound
+    alpha: float
+    delta: float
+    order: Int64Array | None = None
+    horizon: int | None = None
+
+    def count_passed(self, curve: RiskCurve, points: Int64Array) -> int:
+        """Number of the rising ``points`` that pass before the first failure."""
+        if self.bound == "wsr":
+            return _count_passed_by_betting(self, curve, points)
+        return _first_true(self.p_values(curve, points) > self.delta)
+
+    def p_values(self, curve: RiskCurve, points: Int64Array) -> Float64Array:
+        """The p-value of "the risk is alpha or more" at each of the rising ``points``."""
+        if curve.lost_count is not None and self.bound != "wsr":
+            lost, inverse = np.unique(
+                curve.lost_count[points], return_inverse=True
+            )  # far fewer than thresholds
+            return p_value(self.bound, self.alpha, curve.n, losses=lost, m=curve.unit)[inverse]
+        return self._p_value_function(curve, points)(np.full(len(points), self.alpha))
+
+    def upper(self, curve: RiskCurve, points: Int64Array) -> Float64Array:
+        """The upper bound of the risk at each of the rising ``points``: at most alpha exactly where
+        the test passes.
+        """
+        if self.bound != "wsr" and not curve.conditional:
+            if curve.lost_count is None:
+                return upper_bound(self.bound, self.delta, curve.n, risk=curve.risk[points])
+            return upper_bound(
+                self.bound, self.delta, curve.n, losses=curve.lost_count[points], m=curve.unit
+            )
+        p_values = self._p_value_function(curve, points)
+        passed = p_values(np.full(len(points), self.alpha)) <= self.delta
+        low, high = np.where(passed, 0.0, self.alpha), np.where(passed, self.alpha, 1.0)
+        for _ in range(HALVINGS // 2):
+            middle = (low + high) / 2
+            ruled_out = p_values(middle) <= self.delta
+            low, high = np.where(ruled_out, low, middle), np.where(ruled_out, middle, high)
+        return high
+
+    def surely_above(self, curve: RiskCurve, point: int) -> bool:
+        """Whether a lower bound of the risk at ``point`` exceeds alpha, so that more people cannot
+        help.
+        """
+        successes = curve.n - curve.lost[point] - (curve.n - curve.eligible[point]) * self.alpha
+        people, exact = curve.n, curve.binary
+        if exact and curve.conditional:
+            people, successes = (
+                round(curve.eligible[point]),
+                curve.eligible[point] - curve.lost[point],
+            )
+        if not people:
+            return False
+        upper = cp_ucb if exact else hb_ucb
+        return bool(
+            1 - upper(np.clip(successes / people, 0.0, 1.0), people, self.delta) > self.alpha
+        )
+
+    def bet_order(self, curve: RiskCurve) -> Int64Array:
+        """The positions of people on the curve, in the order in which they are bet on."""
+        return np.arange(curve.n) if self.order is None else self.order
+
+    def _p_value_function(
+        self, curve: RiskCurve, points: Int64Array
+    ) -> Callable[[Float64Array], Float64Array]:
+        """The p-values at ``points`` as a function of the tested risk ``mu``, (points,) to
+        (points,).
+
+        People whom the target is not about count as a loss of ``mu``, which neither helps nor
+        hurts.
+        """
+        if self.bound == "wsr":
+            lost, eligible = (part[:, self.bet_order(curve)] for part in curve.people_at(points))
+            return lambda mu: np.asarray(
+                wsr_p_value(lost + (1 - eligible) * mu[:, None], mu, self.delta, self.horizon)
+            )
+        lost, eligible = curve.lost[points], curve.eligible[points]
+        if self.bound == "cp" and curve.conditional:
+            lost, people = np.rint(lost), np.maximum(np.rint(eligible), 1)
+            return lambda mu: np.where(eligible > 0, cp_p_value(n=people, mu=mu, losses=lost), 1.0)
+        n = curve.n
+        return lambda mu: p_value(
+            self.bound, mu, n, risk=np.clip((lost + (n - eligible) * mu) / n, 0.0, 1.0)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FixedSequenceResult:
+    """The outcome of testing ``thresholds`` in rising order on a risk curve.
+
+    ``points`` are the thresholds' points on the curve, ``passed`` is how many passed before the
+    first failure, and ``grid_free`` says whether the thresholds were all there are, rather than a
+    grid. ``also`` is a second curve that the same thresholds had to pass, ``ceiling`` the largest
+    threshold that may be used.
+    """
+
+    curve: RiskCurve
+    test: RiskTest
+    thresholds: Float64Array
+    points: Int64Array
+    passed: int
+    grid_free: bool
+    also: RiskCurve | None = None
+    ceiling: float | None = None
+
+    @property
+    def curves(self) -> tuple[RiskCurve, ...]:
+        """The curves that the thresholds had to pass."""
+        return (self.curve,) if self.also is None else (self.curve, self.also)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every threshold passed."""
+        return self.passed == len(self.thresholds)
+
+    @property
+    def point(self) -> int:
+        """The point of the last threshold that passed; of the first one if none did."""
+        return int(self.points[max(self.passed - 1, 0)])
+
+    @property
+    def tau_on_curve(self) -> float:
+        """The largest signal at which the certified rule stops somebody; the first threshold if
+        none passed.
+        """
+        if not self.passed:
+            return float(self.thresholds[0])
+        return self.interval[0]
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        """The thresholds [low, high) that stop the calibration runs where the last one that passed
+        does.
+
+        Where nothing but the ceiling ends them, it is the last of them.
+        """
+        curve, most = self.curve, np.inf if self.ceiling is None else self.ceiling
+        if not self.grid_free:
+            tau = float(self.thresholds[self.passed - 1])
+            return curve.trigger_below(np.nextafter(tau, np.inf)), min(
+                curve.trigger_above(tau), most
+            )
+        if self.complete:
+            return max(
+                curve.trigger_below(np.nextafter(most, np.inf)), float(self.thresholds[0])
+            ), most
+        high = float(self.thresholds[self.passed])
+        return max(curve.trigger_below(high), float(self.thresholds[0])), high
+
+    @property
+    def tau(self) -> float:
+        """The threshold to use: half-way to the next signal, where rounding at deployment cannot
+        reach it.
+        """
+        # DEVIATION: Algorithm 2 takes the grid point itself; bound="paper" does so too.
+        if not self.grid_free:
+            return float(self.thresholds[self.passed - 1])
+        if self.complete and self.ceiling is not None:
+            return self.ceiling
+        return between(*self.interval)
+
+
+def between(low: float, high: float) -> float:
+    """A threshold half-way between two signals; an infinite one, the first, stands for itself."""
+    if np.isinf(low) or np.isinf(high):
+        return low if np.isinf(low) else high
+    middle = low + (high - low) / 2
+    return middle if middle < high else low
+
+
+def _first_true(mask: BoolArray) -> int:
+    """Position of the first true element, or the length if there is none."""
+    position = int(np.argmax(mask))
+    return position if mask[position] else len(mask)
+
+
+def _count_passed_by_betting(test: RiskTest, curve: RiskCurve, points: Int64Array) -> int:
+    """``RiskTest.count_passed`` for betting: exact, but without betting on everybody at every
+    threshold.
+
+    Where the capital reaches 1/delta within the first people, thresholds that only change later
+    people pass as well. So bets are made on a prefix of the people, which is doubled where it does
+    not suffice.
+    """
+    order = test.bet_order(curve)
+    rank = np.empty(curve.n, dtype=np.int64)
+    rank[order] = np.arange(curve.n)
+    slot = np.searchsorted(
+        points, curve.change_point
+    )  # the first of ``points`` that sees each change
+    fill = np.array(
+        [1.0, -test.alpha]
+    )  # people whom the target is not about count as a loss of alpha
+    losses = (curve.start @ fill + test.alpha)[order]
+    change, changed_rank = curve.change @ fill, rank[curve.change_person]
+    done = int(np.searchsorted(slot, 0, side="right"))
+    np.add.at(losses, changed_rank[:done], change[:done])
+    horizon, prefix = test.horizon or curve.n, min(FIRST_PEOPLE, curve.n)
+    # The first row of every block is the threshold passed last, so that the first block tests the
+    # first threshold.
+    while True:
+        # Enough changes that about BETS_AT_A_TIME / prefix of them fall within the prefix.
+        end = _end_of_block(
+            slot, done, len(points), max(BETS_AT_A_TIME // prefix, 8) * curve.n // prefix
+        )
+        near = np.flatnonzero(changed_rank[done:end] < prefix) + done
+        slots, row = np.unique(slot[near], return_inverse=True)
+        rows = np.zeros((len(slots) + 1, prefix))
+        rows[0] = losses[:prefix]
+        np.add.at(rows, (row + 1, changed_rank[near]), change[near])
+        capital = log_capital(
+            np.clip(np.cumsum(rows, axis=0), 0.0, 1.0), test.alpha, test.delta, horizon
+        )
+        passed = np.exp(-capital.max(axis=1)) <= test.delta
+        if passed.all():
+            np.add.at(losses, changed_rank[done:end], change[done:end])
+            done = end
+            if done == len(slot) or slot[done] >= len(points):
+                return len(points)
+        elif prefix < curve.n:
+            prefix = min(2 * prefix, curve.n)
+        else:
+            return int(np.append(0, slots)[np.argmin(passed)])
+
+
+def _end_of_block(slot: Int64Array, done: int, n_points: int, size: int) -> int:
+    """The end of the next changes to look at: whole thresholds, about ``size`` changes from
+    ``done`` on.
+    """
+    if done == len(slot) or slot[done] >= n_points:
+        return done
+    last = min(slot[min(done + size, len(slot)) - 1], n_points - 1)
+    return int(np.searchsorted(slot, last, side="right"))

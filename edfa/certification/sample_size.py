@@ -15,11 +15,11 @@ import pandas as pd
 from scipy import special
 
 from edfa.certification.bounds import (
-    COUNT_BOUNDS,
-    check_choice,
     check_level,
     check_share,
+    check_test,
     cp_ucb,
+    floor,
     hb_ucb,
     p_value,
 )
@@ -28,7 +28,6 @@ from edfa.errors import ColumnError, hint
 __all__ = [
     "Required",
     "critical_losses",
-    "floor",
     "n_for_power",
     "n_required",
     "power",
@@ -74,7 +73,7 @@ def n_required(alpha: float, r0: float, delta: float = 0.05, bound: str = "hb") 
     >>> n_required(0.2, 0.3).possible
     False
     """
-    _check(alpha, delta, bound)
+    check_test(alpha, delta, bound)
     check_share("r0", r0)
     least = floor(alpha, delta, bound)
     if r0 >= alpha:
@@ -93,25 +92,6 @@ def n_required(alpha: float, r0: float, delta: float = 0.05, bound: str = "hb") 
     return Required(closed, first, stable, least)
 
 
-def floor(alpha: float, delta: float = 0.05, bound: str = "hb") -> int:
-    """The fewest people with whom anything can be certified, even without a single loss.
-
-    >>> [floor(alpha) for alpha in (0.05, 0.1, 0.2, 0.3)]
-    [78, 38, 18, 12]
-    """
-    _check(alpha, delta, bound)
-    low, high = (
-        0,
-        int(np.ceil(-np.log(delta) / (2 * alpha**2))) + 1,
-    )  # Hoeffding alone passes at the upper end
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (
-            (low, middle) if p_value(bound, alpha, middle, losses=0) <= delta else (middle, high)
-        )
-    return high
-
-
 def critical_losses(
     n: Any, alpha: float, delta: float = 0.05, bound: str = "hb", m: int = 1
 ) -> Any:
@@ -122,7 +102,7 @@ def critical_losses(
     >>> critical_losses([30, 100, 500], 0.2)
     array([ 1, 11, 81])
     """
-    _check(alpha, delta, bound)
+    check_test(alpha, delta, bound)
     people = np.asarray(n, dtype=np.int64)
     low, high = np.full(people.shape, -1), people * m
     while np.any(high - low > 1):
@@ -165,7 +145,7 @@ def n_for_power(
     >>> n_for_power(0.2, 0.1)
     (78, 128, 159)
     """
-    _check(alpha, delta, bound)
+    check_test(alpha, delta, bound)
     wanted = check_level("powers", powers)
     last, start, short = (
         np.zeros(len(wanted), dtype=np.int64),
@@ -200,7 +180,7 @@ def zones(table: Any, alpha: float, delta: float = 0.05, bound: str = "hb") -> p
     >>> frame["zone"].tolist(), frame["n_more"].tolist()
     (['certified', 'data_limited', 'data_limited', 'risk_limited'], [0, 54, <NA>, <NA>])
     """
-    _check(alpha, delta, bound)
+    check_test(alpha, delta, bound)
     frame = pd.DataFrame(table).copy()
     for name in ("n", "risk"):
         if name not in frame.columns:
@@ -215,10 +195,3 @@ def zones(table: Any, alpha: float, delta: float = 0.05, bound: str = "hb") -> p
         frame[name] = pd.array([getattr(n, name) for n in needed], dtype="Int64")
     frame["n_more"] = (frame["stable"] - people).clip(lower=0).mask(passed, 0)
     return frame
-
-
-def _check(alpha: float, delta: float, bound: str) -> None:
-    """Refuse levels outside (0, 1), and bounds that need more than the number of losses."""
-    check_level("alpha", alpha)
-    check_level("delta", delta)
-    check_choice("bound", bound, COUNT_BOUNDS)

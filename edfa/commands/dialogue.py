@@ -5,7 +5,7 @@ person may act.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
-from edfa.advice.answers import Question
+from edfa.advice.assessment import Question
 from edfa.data.encode import Levels
 from edfa.errors import DataError, FactError
 from edfa.text import narrate, phrases

@@ -88,8 +88,8 @@ def fit(
     from edfa.advice import compare
     from edfa.advice.advisor import Advisor
     from edfa.advice.config import AdvisorFile, read_advisor
+    from edfa.advice.fitted import check_group
     from edfa.advice.persist import check_target_folder
-    from edfa.advice.terms import check_group
     from edfa.advice.warnings import find_warnings
     from edfa.writing import check_writable
 

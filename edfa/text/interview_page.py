@@ -14,8 +14,7 @@ from edfa.text.phrases import say
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from edfa.advice.answers import Moment
-    from edfa.advice.interview import Interview
+    from edfa.advice.interview import Interview, Moment
     from edfa.data.schema import Schema
 
 __all__ = ["draw_timeline", "interview_html", "interview_sentences"]

@@ -15,7 +15,8 @@ from edfa.text.phrases import MAX_LISTED, Conjunction, label, listed, say
 from edfa.text.steps import not_known, steps, waits, what_if
 
 if TYPE_CHECKING:
-    from edfa.advice.answers import Decision, Question, Standing
+    from edfa.advice.assessment import Decision, Question
+    from edfa.advice.standing import Standing
     from edfa.blanket.units import Blanket
     from edfa.certification.certificate import Certificate
     from edfa.data.rules import Rules
@@ -42,7 +43,7 @@ def decision(decision: "Decision", schema: Schema, language: str = "en") -> str:
     needed.
 
     >>> from edfa import Feature
-    >>> from edfa.advice.answers import Decision
+    >>> from edfa.advice.assessment import Decision
     >>> schema = Schema((Feature("age", "continuous"),), "class", "good", ("bad", "good"))
     >>> decision(Decision(0.31, "bad", favourable=False), schema)
     'From what is known so far, the decision is “bad”. Our estimate for “good” is 31 of 100.'
@@ -80,7 +81,7 @@ def chance(decision: "Decision", language: str = "en") -> str:
     """The probability of the favourable class out of 100; what is refused is not rounded up to what
     is needed.
 
-    >>> from edfa.advice.answers import Decision
+    >>> from edfa.advice.assessment import Decision
     >>> chance(Decision(0.695, "bad", favourable=False, threshold=0.7))
     '69.5'
     """

@@ -14,8 +14,8 @@ from advisors import begin, promising, walk, words
 
 import edfa
 from edfa.advice.evaluation import AdvisorEvaluation, evaluate
+from edfa.advice.fitted import NOT_RECORDED, Ending, Promise, label_groups
 from edfa.advice.promise import certify_groups, dry_run, roll_out
-from edfa.advice.terms import NOT_RECORDED, Ending, Promise, label_groups
 from edfa.certification import RecourseCertifier
 from edfa.certification.certificate import GroupCertificates
 from edfa.certification.rcps import choose_anchor

@@ -15,14 +15,9 @@ from scipy.stats import binom
 import edfa
 from edfa import Rules
 from edfa.advice import promise
-from edfa.advice.calibration_people import (
-    _by_chance,
-    check_disjoint_from_training,
-    draw_judges,
-    encode_complete,
-)
-from edfa.advice.promise import choose_certifier
-from edfa.advice.terms import Ending, Promise
+from edfa.advice.calibration_people import _by_chance, check_disjoint_from_training, encode_complete
+from edfa.advice.fitted import Ending, Promise
+from edfa.advice.promise import choose_certifier, draw_judges
 from edfa.certification.records import Records
 from edfa.errors import ColumnError, DataError
 from edfa.predictors.committee import fold_of

@@ -7,9 +7,8 @@ import pytest
 from advisors import promising, surviving
 
 import edfa
-from edfa.advice.calibration_people import draw_judges, learn_judges
-from edfa.advice.promise import ask, judge_plans
-from edfa.advice.terms import FINAL_SURVIVAL, NEVER
+from edfa.advice.fitted import FINAL_SURVIVAL, NEVER
+from edfa.advice.promise import ask, draw_judges, judge_plans, learn_judges
 from edfa.predictors.committee import fold_of
 
 

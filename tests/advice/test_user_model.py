@@ -14,8 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import edfa
-from edfa.advice.answers import Decision
-from edfa.advice.assessment import Assessment
+from edfa.advice.assessment import Assessment, Decision
 from edfa.errors import ModelError, SettingError
 from edfa.recourse.survival import Completions, PlannedChanges
 

@@ -21,8 +21,7 @@ from edfa.acquisition.loop import run_policy
 from edfa.advice import promise as module
 from edfa.advice.assessment import Assessment
 from edfa.advice.batch import advise
-from edfa.advice.calibration_people import draw_judges
-from edfa.advice.promise import State, dry_run_advisor, find_certificate, observe
+from edfa.advice.promise import State, draw_judges, dry_run_advisor, find_certificate, observe
 from edfa.advice.standing import Certifying, find_standings, find_states
 from edfa.certification import RecourseCertifier
 from edfa.certification.certificate import GroupCertificates

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 
 import edfa
 from edfa import Receipt
+from edfa.advice.fitted import NO_PROMISE
 from edfa.advice.receipt import read_key
-from edfa.advice.terms import NO_PROMISE
 from edfa.errors import SettingError, UnreadableError
 
 INPUTS = {

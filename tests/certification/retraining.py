@@ -16,7 +16,8 @@ import edfa
 from edfa import Feature, Schema
 from edfa.acquisition import EDFA
 from edfa.certification import Against, Records, replay
-from edfa.certification.risk_curve import Runs, trace
+from edfa.certification.records import Runs
+from edfa.certification.risk_curve import trace
 from edfa.predictors import committee
 from edfa.predictors.committee import Committee
 

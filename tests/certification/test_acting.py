@@ -11,7 +11,8 @@ from scipy import stats
 from worlds import certified, random_records, three_people, without_plans
 
 from edfa.certification import Records, RecourseCertifier, certify, choose_anchor
-from edfa.certification.risk_curve import Runs, trace
+from edfa.certification.records import Runs
+from edfa.certification.risk_curve import trace
 from edfa.certification.simulate import simulate_records
 from edfa.errors import DataError, SettingError
 

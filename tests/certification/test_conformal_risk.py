@@ -6,7 +6,8 @@ from worlds import World, as_records, records_of_draws
 
 from edfa.certification import ConformalRiskCertificate, Records, certify_expected_risk
 from edfa.certification.conformal_risk import _sum_of_running_maxima
-from edfa.certification.risk_curve import Runs, trace
+from edfa.certification.records import Runs
+from edfa.certification.risk_curve import trace
 from edfa.certification.simulate import simulate_records
 from edfa.errors import MismatchError, SettingError
 

@@ -5,7 +5,8 @@ import pytest
 from worlds import DELTA, MOST
 
 from edfa.certification import CostCertificate, Records, certify, certify_cost, hb_p_value
-from edfa.certification.risk_curve import Runs, trace
+from edfa.certification.records import Runs
+from edfa.certification.risk_curve import trace
 from edfa.certification.simulate import simulate_records
 from edfa.errors import DataError, MismatchError, SettingError
 

@@ -33,7 +33,7 @@ from edfa.certification import (
     hb_p_value,
     wsr_p_value,
 )
-from edfa.certification.fixed_sequence import leading
+from edfa.certification.risk_curve import leading
 
 N = 80
 COUNTED = ("hb", "hb_kl", "cp", "hoeffding")

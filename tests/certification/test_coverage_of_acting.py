@@ -17,7 +17,8 @@ from scipy import stats
 from scipy.special import expit
 
 from edfa.certification import Records, RecourseCertifier, choose_anchor
-from edfa.certification.risk_curve import TARGETS, Runs, trace
+from edfa.certification.records import Runs
+from edfa.certification.risk_curve import TARGETS, trace
 
 POOL, STEPS, JUDGES, N = 9000, 4, 5, 150
 ALPHA, DELTA, CEILING = 0.2, 0.05, 0.5

@@ -22,8 +22,8 @@ from scipy import stats
 from worlds import World, as_records, records_of_draws, rules_passed
 
 from edfa.certification import RecourseCertifier, certify_expected_risk, certify_jointly
-from edfa.certification import fixed_sequence as module
-from edfa.certification.fixed_sequence import RiskTest
+from edfa.certification import risk_curve as module
+from edfa.certification.risk_curve import RiskTest
 
 DRAWS, ALPHA, DELTA = 10_000, 0.45, 0.2
 MOST = stats.binom.ppf(

@@ -11,8 +11,8 @@ from worlds import certified, random_records
 
 from edfa.certification import Records, RecourseCertifier, certify, hb_ucb
 from edfa.certification.bounds import BOUNDS
-from edfa.certification.fixed_sequence import RiskTest, leading
-from edfa.certification.risk_curve import Runs, trace
+from edfa.certification.records import Runs
+from edfa.certification.risk_curve import RiskTest, leading, trace
 from edfa.certification.simulate import simulate_records
 
 

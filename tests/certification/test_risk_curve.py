@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import random_records
 
-from edfa.certification.risk_curve import Runs, trace
+from edfa.certification.records import Runs
+from edfa.certification.risk_curve import trace
 
 
 class Step(NamedTuple):

@@ -380,7 +380,7 @@ def test_health_says_when_the_database_is_away(client, monkeypatch):
 
 
 def test_who_is_refused_from_the_start_is_shown_so_once(client, monkeypatch):
-    monkeypatch.setattr("edfa.advice.answers.Decision.refused", True)
+    monkeypatch.setattr("edfa.advice.assessment.Decision.refused", True)
     headers, _ = begin(client)
     client.post(f"{HERE}/stop", json={}, headers=headers)
     events = client.app.state.service.store.read(headers["Authorization"].split()[1]).events

@@ -17,9 +17,10 @@ from starlette.testclient import TestClient
 
 import edfa
 from edfa import Feature, Schema
-from edfa.advice.answers import Decision, Standing
+from edfa.advice.assessment import Decision
 from edfa.advice.interview import Interview
 from edfa.advice.promise import CERTIFICATES
+from edfa.advice.standing import Standing
 from edfa_serve.app import create_app
 from edfa_serve.limits import changeable
 from edfa_serve.service import Service

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import edfa
-from edfa.advice.answers import Decision
+from edfa.advice.assessment import Decision
 from edfa.data.schema import Feature, FeatureWords, Schema
 from edfa.recourse.plans import Change, Plan
 from edfa.text.steps import steps

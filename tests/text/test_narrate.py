@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 import edfa
 from edfa import Blanket, Feature, Overlay, Rules, Schema
-from edfa.advice.answers import DEVIATIONS, Decision, Question, QuestionReason, Standing, Status
+from edfa.advice.assessment import Decision, Question, QuestionReason
+from edfa.advice.standing import DEVIATIONS, Standing, Status
 from edfa.certification.certificate import Certificate
 from edfa.certification.records import Reference
 from edfa.certification.risk_curve import Target

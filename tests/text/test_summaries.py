@@ -11,8 +11,8 @@ import pytest
 from webpage import checked
 
 import edfa
-from edfa.advice.answers import Status
 from edfa.advice.receipt import Receipt
+from edfa.advice.standing import Status
 from edfa.recourse.plans import Change, Plan, Reason
 from edfa.text import phrases
 from edfa.text.summaries import advisor_html, plan_html, receipt_html

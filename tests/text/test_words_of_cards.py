@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 import edfa
-from edfa.advice.answers import Decision
+from edfa.advice.assessment import Decision
 from edfa.data.catalog import load_schema
 from edfa.text import narrate, phrases
 from edfa.text.interview_page import interview_html, interview_sentences
