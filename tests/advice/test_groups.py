@@ -28,7 +28,7 @@ TINY = 1e-18  # a survival below one half of which nobody is: the ceiling is 1
 ANYBODY = Promise(Ending(signal="survival"), min_survival=TINY)
 POOLED = SimpleNamespace(promise=ANYBODY, rules=edfa.Rules(), user_model="")
 BY_GROUP = SimpleNamespace(
-    promise=replace(ANYBODY, groups="kind"), rules=edfa.Rules(), own_model=""
+    promise=replace(ANYBODY, groups="kind"), rules=edfa.Rules(), user_model=""
 )
 
 
