@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,14 +21,13 @@ from edfa.data.table import Table
 from edfa.recourse.plans import Plan
 from edfa.text import html, narrate, phrases
 from edfa.text.interview_page import interview_html, interview_sentences
-from edfa.text.steps import steps
 from edfa.text.summaries import say_summary
 from edfa.writing import write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Demo", "Turn", "draw_plans", "report", "run_demo", "story", "write_report"]
+__all__ = ["Demo", "Turn", "report", "run_demo", "story", "write_report"]
 
 # The default blanket of German credit has two members and no spouses; this method finds units worth
 # showing.
@@ -38,7 +36,6 @@ RULES = Rules(max_months=12)  # on top of the card's: who needs a loan does not 
 ALPHA = 0.2
 # the lender decides by the whole application; 200 calibration people carry this promise
 REFERENCE = "all_features"
-LINE_LENGTH = 88  # letters that fit above an arrow
 ENOUGH = 2  # questions, and plans, that make an interview worth watching
 Facts = Mapping[str, Any]
 
@@ -157,10 +154,8 @@ def _refused_people(advisor: Advisor, table: Table, limit: int = 40) -> list[Fac
     frame = test.frame[list(table.schema.names)].reset_index(drop=True)
     familiar = (table.encoder.decode(test.X) == frame).all(axis=1).to_numpy()
     chosen = np.flatnonzero(familiar & (decided != advisor.fitted.favourable))[:limit]
-    return [
-        {str(name): value for name, value in row.items()}
-        for row in frame.iloc[chosen].to_dict("records")
-    ]
+    people: Any = frame.iloc[chosen].to_dict("records")
+    return list(people)
 
 
 def _interview(advisor: Advisor, table: Table, facts: Facts, language: str) -> Demo:
@@ -181,29 +176,6 @@ def _interview(advisor: Advisor, table: Table, facts: Facts, language: str) -> D
     return Demo(table, advisor, facts, interview, tuple(turns))
 
 
-def draw_plans(demo: Demo, ax: "Axes") -> "Axes":
-    """Draw each plan as an arrow from today's estimate for the favourable class to the one it leads
-    to, out of 100.
-    """
-    plans, threshold = demo.interview.plans(), demo.interview.decision.threshold
-    blanket, language = demo.advisor.fitted.blanket, demo.interview.language
-    for i, plan in enumerate(plans):
-        before, after = 100 * plan.probability_before, 100 * plan.probability_after
-        ax.annotate(
-            "", (after, i), (before, i), arrowprops={"arrowstyle": "->", "shrinkA": 0, "shrinkB": 0}
-        )
-        ax.plot([before], [i], "o", color="black", mfc="white", ms=4)
-        told = "; ".join(steps(plan, demo.table.schema, language, operator=RULES, blanket=blanket))
-        ax.text(0, i - 0.14, fill(f"{i + 1}. {told}", LINE_LENGTH), va="bottom")
-    if threshold is not None:
-        ax.axvline(100 * threshold, color="black", ls=":", lw=1)
-        ax.text(100 * threshold, len(plans) - 0.55, f" {phrases.say('page.needed', language)}")
-    ax.set(xlim=(0, 100), ylim=(len(plans) - 0.5, -0.8), yticks=[])
-    ax.set(xlabel=_estimate(demo))
-    ax.spines["left"].set_visible(False)
-    return ax
-
-
 def report(demo: Demo) -> str:
     """The demo as one HTML page that loads nothing: first the applicant, then how the advice came
     about.
@@ -218,7 +190,6 @@ def report(demo: Demo) -> str:
         html.paragraph(_say(demo, "lead", people=people, facts=facts)),
         _heading(demo, "told"),
         interview_html(interview),
-        *_plans_html(demo),
         _heading(demo, "asking"),
         html.paragraph(_start(demo)),
         html.table([*columns, f">{_estimate(demo)}"], turns),
@@ -229,7 +200,6 @@ def report(demo: Demo) -> str:
         _heading(demo, "acting"),
         html.paragraph(advisor.certificate.words(interview.language)),
         html.figure(lambda ax: _draw_risk(demo, ax), _say(demo, "risk_title")),
-        html.definition_table(_test_of_promise(demo)),
         _heading(demo, "unmet"),
         html.paragraph(_evaluation(demo), _early_text(demo)),
         _heading(demo, "receipt"),
@@ -280,27 +250,21 @@ def _estimate(demo: Demo) -> str:
 def _start(demo: Demo) -> str:
     """What is known from the start, in the applicant's language."""
     schema, language = demo.table.schema, demo.interview.language
-    facts = ", ".join(
-        (
-            f"{schema[name].said(language).label} "
-            f"{phrases.value(schema[name], demo.facts[name], language)}"
-        )
-        for name in schema.start
-    )
-    return _say(demo, "start", facts=facts)
+    values = {
+        name: phrases.value(schema[name], demo.facts[name], language) for name in schema.start
+    }
+    facts = [f"{schema[name].said(language).label} {value}" for name, value in values.items()]
+    return _say(demo, "start", facts=", ".join(facts))
 
 
 def _units(demo: Demo) -> list[tuple[str, str]]:
     """The label of each parent or child of the outcome, and the labels of the facts that count only
     with it.
     """
-    blanket, schema, language = (
-        demo.advisor.fitted.blanket,
-        demo.table.schema,
-        demo.interview.language,
-    )
+    blanket = demo.advisor.fitted.blanket
     units = {**blanket.units, **dict.fromkeys(blanket.unattached, ())}
-    labels = {feature.name: feature.said(language).label for feature in schema}
+    said = {feature.name: feature.said(demo.interview.language) for feature in demo.table.schema}
+    labels = {name: words.label for name, words in said.items()}
     return [
         (labels[head], ", ".join(labels[name] for name in behind)) for head, behind in units.items()
     ]
@@ -321,42 +285,8 @@ def _draw_risk(demo: Demo, ax: "Axes") -> "Axes":
     return ax
 
 
-def _test_of_promise(demo: Demo) -> list[tuple[str, str]]:
-    """What the promise rests on, in words."""
-    c, language = demo.advisor.certificate, demo.interview.language
-
-    def hundredths(share: float | None, key: str = "of_hundred", digits: int = 1) -> str:
-        return (
-            ""
-            if share is None
-            else _say(demo, key, n=phrases.number(round(100 * share, digits), language))
-        )
-
-    rows = [
-        ("tested", phrases.number(c.people, language)),
-        ("with_plan", phrases.number(c.n, language)),
-        ("let_down", hundredths(c.risk)),
-        ("bound", hundredths(c.bound)),
-        ("alpha", hundredths(c.alpha)),
-        ("holds_in", hundredths(None if c.tau is None else 1 - c.tau, "cases", 0)),
-        ("cost", "" if c.cost is None else phrases.number(round(c.cost, 1), language)),
-    ]
-    return [(_say(demo, key), value) for key, value in rows if value]
-
-
 def _heading(demo: Demo, key: str) -> Markup:
     return html.heading(_say(demo, key), 2)
-
-
-def _plans_html(demo: Demo) -> list[Markup]:
-    """The plans side by side; nothing if there is no plan."""
-    count = len(demo.interview.plans())
-    if not count:
-        return []
-    figure = html.figure(
-        lambda ax: draw_plans(demo, ax), _say(demo, "plans"), (6.4, 0.9 + 0.75 * count)
-    )
-    return [_heading(demo, "side_by_side"), figure]
 
 
 def _evaluation(demo: Demo) -> str:

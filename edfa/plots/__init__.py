@@ -1,5 +1,6 @@
-"""Plots people ask for: for each a function that gives its data, and one that draws them on a
-matplotlib axis.
+"""Plots people ask for, drawn on a matplotlib axis: of an interview, its plans, an evaluation, a
+blanket. What must be worked out first (why a person was refused, how reliable survival is) has a
+function that gives the data. The risk curve of a certificate is ``certificate.draw``.
 
 No drawing shows or saves anything, and none touches matplotlib's settings. All can be read in grey.
 """

@@ -2,7 +2,6 @@
 refused has a plan.
 """
 
-from dataclasses import dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +14,8 @@ from edfa.text import phrases
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["GroupComparison", "GroupMeasures", "compare_groups", "draw_groups"]
+__all__ = ["draw_groups"]
 
-Interval = tuple[float, float]
 ROW = 0.34  # inches
 BESIDE: dict[str, Any] = {"textcoords": "offset points", "color": GREY}
 PANELS = (
@@ -27,47 +25,16 @@ PANELS = (
 )
 
 
-@dataclass(frozen=True)
-class GroupMeasures:
-    """One group, or everybody: the measures of ``GroupEvaluation`` with exact intervals at the
-    level 0.95.
-
-    ``n`` are those told to act, whom the risk is about, and ``refused`` those whom the coverage is
-    about; None where there is nobody. ``certified`` says whether the group has a certificate; if
-    not, nobody of it is told to act.
-    """
-
-    label: str
-    people: int
-    n: int
-    refused: int
-    risk: float | None
-    risk_interval: Interval | None
-    cost: float
-    coverage: float | None
-    coverage_interval: Interval | None
-    certified: bool = True
-
-
-@dataclass(frozen=True)
-class GroupComparison:
-    """Everybody first, then each group; ``title`` is what makes the groups, ``alpha`` the risk that
-    is allowed.
-    """
-
-    rows: tuple[GroupMeasures, ...]
-    title: str = ""
-    alpha: float | None = None
-
-
-def compare_groups(
+def draw_groups(
     evaluation: AdvisorEvaluation,
     feature: Feature | None = None,
     *,
     alpha: float | None = None,
     language: str = "en",
-) -> GroupComparison:
-    """The measures of all groups of an evaluation, in the words of the card.
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw three panels inside the axis, a row for everybody and for each group: risk and coverage
+    with exact intervals at the level 0.95, and cost.
 
     Parameters
     ----------
@@ -77,9 +44,11 @@ def compare_groups(
         What makes the groups, for its label and the words for its levels:
         ``advisor.schema["housing"]``.
     alpha
-        The risk that is allowed.
+        The risk that is allowed; it is drawn as a line.
     language
         Of the words.
+    ax
+        Where to draw; None: on a new figure.
 
     Raises
     ------
@@ -90,71 +59,57 @@ def compare_groups(
         raise DataError(
             "this evaluation has no groups; fit the advisor with groups='name of a feature'"
         )
-    rows = [_measures("everybody", evaluation)]
+    rows: dict[str, AdvisorEvaluation | GroupEvaluation] = {"everybody": evaluation}
     for level, group in evaluation.groups.items():
         words = None if feature is None else phrases.named(feature, level, language)
-        rows.append(_measures(phrases.plain(words or level), group))
-    title = "" if feature is None else label_of(feature, language)
-    return GroupComparison(tuple(rows), title, alpha)
-
-
-def _measures(label: str, of: AdvisorEvaluation | GroupEvaluation) -> GroupMeasures:
-    refused = round(of.refused * of.people)
-
-    def interval(share: float | None, n: int) -> Interval | None:
-        return None if share is None else share_interval(share, n)
-
-    return GroupMeasures(
-        label,
-        of.people,
-        of.n,
-        refused,
-        of.risk,
-        interval(of.risk, of.n),
-        of.cost,
-        of.coverage,
-        interval(of.coverage, refused),
-        getattr(of, "certified", True),
-    )
-
-
-def draw_groups(comparison: GroupComparison, ax: "Axes | None" = None) -> "Axes":
-    """Draw three panels inside the axis, a row for each group: risk and coverage with intervals,
-    and cost.
-    """
-    rows = comparison.rows
-    risks = [row.risk_interval[1] for row in rows if row.risk_interval is not None]
+        rows[phrases.plain(words or level)] = group
+    intervals = [_interval(row, "risk") for row in rows.values()]
+    highest = max([*(span[1] for span in intervals if span), 2 * (alpha or 0.0)])
     ends = {  # of the axes: a little beyond all that is on them
-        "risk": min(1.1, 1.12 * max([*risks, 2 * (comparison.alpha or 0.0)]) or 1.0),
-        "cost": 1.12 * max(row.cost for row in rows) or 1.0,
+        "risk": min(1.1, 1.12 * highest or 1.0),
+        "cost": 1.12 * max(row.cost for row in rows.values()) or 1.0,
         "coverage": 1.1,
     }
     with drawing(ax, (7.2, 0.9 + ROW * len(rows))) as ax:
         ax.set_axis_off()
         panels = [ax.inset_axes((i * 0.35, 0, 0.3, 1)) for i in range(len(PANELS))]
         for panel, (measure, label) in zip(panels, PANELS, strict=True):
-            for y, row in enumerate(rows):
+            for y, row in enumerate(rows.values()):
                 _mark(panel, row, measure, y)
             panel.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0, ends[measure]), xlabel=label)
             panel.set_yticks(range(len(rows)), [""] * len(rows))
             panel.tick_params(axis="y", length=0)
             panel.axhline(0.5, color="#999999", linewidth=0.6)  # everybody above, groups below
             tidy(panel, "x")
-        panels[0].set_yticklabels([f"{row.label} ({row.people})" for row in rows])
-        panels[0].set_ylabel(fill(comparison.title, 6 * len(rows)))
-        if comparison.alpha is not None:
-            panels[0].axvline(comparison.alpha, color=INK, linestyle=":", linewidth=1)
-            panels[0].set_title(f"dotted: allowed, {comparison.alpha:g}", fontsize=7, loc="left")
+        panels[0].set_yticklabels([f"{name} ({row.people})" for name, row in rows.items()])
+        if feature is not None:
+            panels[0].set_ylabel(fill(label_of(feature, language), 6 * len(rows)))
+        if alpha is not None:
+            panels[0].axvline(alpha, color=INK, linestyle=":", linewidth=1)
+            panels[0].set_title(f"dotted: allowed, {alpha:g}", fontsize=7, loc="left")
     return ax
 
 
-def _mark(panel: "Axes", row: GroupMeasures, measure: str, y: int) -> None:
+def _people(row: AdvisorEvaluation | GroupEvaluation, measure: str) -> int:
+    """The people whom a measure is about: those told to act, or those refused."""
+    return row.n if measure == "risk" else round(row.refused * row.people)
+
+
+def _interval(row: AdvisorEvaluation | GroupEvaluation, measure: str) -> tuple[float, float] | None:
+    """The interval of a share; None for the cost, and where there is nobody."""
+    share = getattr(row, measure)
+    if measure == "cost" or share is None:
+        return None
+    return share_interval(share, _people(row, measure))
+
+
+def _mark(panel: "Axes", row: AdvisorEvaluation | GroupEvaluation, measure: str, y: int) -> None:
     """One mark with its interval; everybody's is hollow. Where there is nobody to measure, words
     say so.
     """
-    value, interval = getattr(row, measure), getattr(row, f"{measure}_interval", None)
+    value, interval = getattr(row, measure), _interval(row, measure)
     if value is None:
-        acting = "nobody is told to act" if row.certified else "no certificate"
+        acting = "nobody is told to act" if getattr(row, "certified", True) else "no certificate"
         words = "nobody is refused" if measure == "coverage" else acting
         panel.annotate(words, (0, y), (5, 0), va="center", fontsize=7, **BESIDE)
         return
@@ -170,6 +125,6 @@ def _mark(panel: "Axes", row: GroupMeasures, measure: str, y: int) -> None:
         elinewidth=1,
     )
     if interval is not None:
-        of = row.n if measure == "risk" else row.refused
+        of = _people(row, measure)
         text = f"{round(value * of)} of {of}"
         panel.annotate(text, (value, y), (0, 5), ha="center", va="bottom", fontsize=6, **BESIDE)

@@ -71,12 +71,8 @@ def explain_refusal(interview: "Interview") -> Refusal:
         If the person is granted what they ask for, or nothing is known that the model uses.
     """
     fitted, language = interview.fitted, interview.language
-    everything = {
-        feature.name: "shown to the operator alone"
-        for feature in fitted.schema
-        if feature.sensitive
-    }
-    reasons = find_reasons(interview.assessment, everything)
+    shown = dict.fromkeys(fitted.schema.names, "shown to the operator alone")
+    reasons = find_reasons(interview.assessment, shown)
     principal = {name for reason in reasons.named for name in reason.features}
     values, facts = reasons.values, interview.log.facts
     contributions = [

@@ -2,9 +2,8 @@
 each.
 """
 
-from dataclasses import dataclass
 from textwrap import shorten, wrap
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from edfa.plots.axis import GREY, INK, LIGHT, PALE, drawing, label_of
 from edfa.text import phrases
@@ -15,108 +14,106 @@ if TYPE_CHECKING:
     from edfa.blanket.units import Blanket
     from edfa.data.schema import Schema
 
-__all__ = ["UnitDiagram", "UnitNode", "draw_units", "lay_out_units"]
+__all__ = ["draw_units"]
 
 Role = Literal["outcome", "parent or child", "unattached", "spouse"]
 COLUMNS: dict[Role, int] = {"outcome": 0, "parent or child": 1, "unattached": 1, "spouse": 2}
-FILLS: dict[Role, str] = {
-    "outcome": LIGHT,
-    "parent or child": PALE,
-    "unattached": "white",
-    "spouse": "white",
-}
+FILLS: dict[Role, str] = {"outcome": LIGHT, "parent or child": PALE}
+LINES: dict[Role, Any] = {"spouse": (0, (4, 2)), "unattached": (0, (1, 1.5))}
 LETTERS = 27  # on one line of a box, of which there are two
 WIDTH, HEIGHT = 0.78, 0.72  # of a box, where columns and rows are 1 apart
 ROW = 0.4  # inches
 
 
-@dataclass(frozen=True)
-class UnitNode:
-    """One box: a feature (the outcome has the target's name), its label, its role, and its place.
+class Box(NamedTuple):
+    """One box of the drawing: a feature (the outcome has the target's name), its role and place.
 
-    ``row`` counts from the top; boxes with several behind them stand beside the middle of these.
-    ``parent`` is the position of the node that it is joined with; None for the outcome. A spouse of
-    several children stands behind each.
+    ``row`` counts from the top; ``parent`` is the position of the box that it is joined with, None
+    for the outcome. A spouse of several children stands behind each.
     """
 
     name: str
-    label: str
     role: Role
     row: float
     parent: int | None = None
 
 
-@dataclass(frozen=True)
-class UnitDiagram:
-    """Where everything stands: the nodes, the outcome first, and the number of rows."""
-
-    nodes: tuple[UnitNode, ...]
-    rows: int
-
-
-def lay_out_units(
-    blanket: "Blanket", schema: "Schema | None" = None, language: str = "en"
-) -> UnitDiagram:
-    """Lay out a blanket as a tree; with a ``schema`` its labels stand in the boxes instead of the
-    columns' names.
+def lay_out(blanket: "Blanket") -> list[Box]:
+    """The boxes of a blanket, the outcome first; one with several behind it stands beside the
+    middle of these.
 
     Examples
     --------
     >>> from edfa.blanket.units import Blanket
-    >>> diagram = lay_out_units(Blanket("repays", {"savings": (),
-    ...     "late_payment": ("wage_came_late", "illness")}))
-    >>> [(node.name, node.row) for node in diagram.nodes]
-    [('repays', 0.75), ('savings', 0.0), ('late_payment', 1.5), ('wage_came_late', 1.0), ('illness', 2.0)]
+    >>> units = {"savings": (), "late_payment": ("wage_came_late", "illness")}
+    >>> [(box.name, box.row) for box in lay_out(Blanket("repays", units))]
+    [('repays', 0.75), ('savings', 0.0), ('late_payment', 1.5), ('wage_came_late', 1), ('illness', 2)]
     """  # noqa: E501
-
-    def label(name: str) -> str:
-        return phrases.plain(name) if schema is None else label_of(schema[name], language)
-
-    nodes: list[UnitNode] = []
+    boxes: list[Box] = []
     row = 0
     for head, behind in [*blanket.units.items(), *((name, ()) for name in blanket.unattached)]:
         height = max(len(behind), 1)
         role: Role = "unattached" if head in blanket.unattached else "parent or child"
-        nodes.append(UnitNode(head, label(head), role, row + (height - 1) / 2, 0))
-        place = len(nodes)  # of the head, behind the outcome
-        nodes += [
-            UnitNode(name, label(name), "spouse", float(row + i), place)
-            for i, name in enumerate(behind)
-        ]
+        boxes.append(Box(head, role, row + (height - 1) / 2, 0))
+        place = len(boxes)  # of the head, behind the outcome
+        boxes += [Box(name, "spouse", row + i, place) for i, name in enumerate(behind)]
         row += height
-    heads = [node.row for node in nodes if node.parent == 0]
+    heads = [box.row for box in boxes if box.parent == 0]
     middle = (heads[0] + heads[-1]) / 2 if heads else 0.0
-    outcome = blanket.target if schema is None else schema.outcome(schema.favourable, language)
-    return UnitDiagram(
-        (UnitNode(blanket.target, phrases.plain(outcome), "outcome", middle), *nodes), max(row, 1)
-    )
+    return [Box(blanket.target, "outcome", middle), *boxes]
 
 
-def draw_units(diagram: UnitDiagram, ax: "Axes | None" = None) -> "Axes":
-    """Draw a box for each node and a line to what it is joined with: dashed to spouses, dotted to
-    unattached ones.
+def draw_units(
+    blanket: "Blanket",
+    schema: "Schema | None" = None,
+    language: str = "en",
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw a box for the outcome and for each feature of a blanket, with a line to what it is
+    joined with: dashed to spouses, dotted to unattached features.
+
+    Parameters
+    ----------
+    blanket
+        Such as ``edfa.discover(table.train)``.
+    schema
+        The card, whose labels stand in the boxes instead of the columns' names.
+    language
+        Of the labels.
+    ax
+        Where to draw; None: on a new figure.
     """
-    nodes = diagram.nodes
+
+    def label(box: Box) -> str:
+        if schema is None:
+            return phrases.plain(box.name)
+        if box.role == "outcome":
+            return phrases.plain(schema.outcome(schema.favourable, language))
+        return label_of(schema[box.name], language)
+
+    boxes = lay_out(blanket)
+    rows = int(max(box.row for box in boxes)) + 1
     words = ["outcome", "parents and children", "spouses"]
-    if any(node.role == "unattached" for node in nodes):
+    if blanket.unattached:
         words[1] += " (dotted: behind no child)"
     centred: dict[str, Any] = {"ha": "center", "va": "center"}
-    columns = {COLUMNS[node.role] for node in nodes}
-    with drawing(ax, (6.4, 0.5 + ROW * diagram.rows)) as ax:
-        for node in nodes:
-            column = COLUMNS[node.role]
-            if node.parent is not None:
-                other = nodes[node.parent]
-                style = {"spouse": (0, (4, 2)), "unattached": (0, (1, 1.5))}.get(node.role, "-")
-                ends, heights = [COLUMNS[other.role] + WIDTH, column], [other.row, node.row]
+    columns = sorted({COLUMNS[box.role] for box in boxes})
+    with drawing(ax, (6.4, 0.5 + ROW * rows)) as ax:
+        for box in boxes:
+            column = COLUMNS[box.role]
+            if box.parent is not None:
+                other = boxes[box.parent]
+                ends, heights = [COLUMNS[other.role] + WIDTH, column], [other.row, box.row]
+                style = LINES.get(box.role, "-")
                 ax.plot(ends, heights, color=INK, linewidth=0.9, linestyle=style, zorder=1)
-            box: dict[str, Any] = {"color": FILLS[node.role], "edgecolor": INK, "linewidth": 0.8}
-            ax.barh(node.row, WIDTH, HEIGHT, column, zorder=2, **box)
-            lines = wrap(shorten(node.label, 2 * LETTERS - 4, placeholder=" …"), LETTERS)[:2]
-            text = "\n".join(lines) or node.label[:LETTERS]
-            ax.text(column + WIDTH / 2, node.row, text, fontsize=7, zorder=3, **centred)
-        for column in sorted(columns):
+            look: dict[str, Any] = {"color": FILLS.get(box.role, "white"), "edgecolor": INK}
+            ax.barh(box.row, WIDTH, HEIGHT, column, zorder=2, linewidth=0.8, **look)
+            text = label(box)
+            lines = wrap(shorten(text, 2 * LETTERS - 4, placeholder=" …"), LETTERS)[:2]
+            text = "\n".join(lines) or text[:LETTERS]
+            ax.text(column + WIDTH / 2, box.row, text, fontsize=7, zorder=3, **centred)
+        for column in columns:
             ax.text(column + WIDTH / 2, -0.75, words[column], fontsize=7.5, color=GREY, **centred)
-        ax.set(xlim=(-0.03, max(columns) + WIDTH + 0.03), ylim=(diagram.rows - 0.5, -1.05))
+        ax.set(xlim=(-0.03, columns[-1] + WIDTH + 0.03), ylim=(rows - 0.5, -1.05))
         ax.set_axis_off()
     return ax

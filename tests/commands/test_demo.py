@@ -71,7 +71,7 @@ def test_the_report_is_whole_and_says_what_was_found(result, tmp_path):
     path = demo.write_report(result, tmp_path / "deep" / "folder")
     page = path.read_text(encoding="utf-8")
     text = checked(page.partition(">")[2])
-    assert page.count("<svg") == 3, "timeline, plans, risk"
+    assert page.count("<svg") == 2, "timeline, risk"
     for name in result.advisor.fitted.blanket.features:
         assert result.table.schema[name].title in text
     assert result.advisor.certificate.sentence in text

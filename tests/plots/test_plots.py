@@ -18,11 +18,11 @@ from edfa import plots
 from edfa.advice.evaluation import AdvisorEvaluation, GroupEvaluation
 from edfa.advice.promise import roll_out
 from edfa.blanket.units import Blanket
-from edfa.certification.certificate import Certificate, Point
 from edfa.data.schema import FeatureWords
 from edfa.errors import DataError, MissingExtraError, SettingError
 from edfa.plots.axis import drawing, share_interval
 from edfa.plots.reliability import bin_survival
+from edfa.plots.units import lay_out
 from edfa.predictors.base import Predictor
 from edfa.recourse.plans import Change, Plan
 from edfa.text import phrases
@@ -83,13 +83,12 @@ def test_data_need_no_matplotlib_and_a_drawing_says_what_it_needs():
         "from edfa.blanket.units import Blanket\n"
         "names = [edfa.plots.__dict__.get(n) or getattr(edfa.plots, n) for n in "
         "edfa.plots.__all__]\n"
-        "diagram = edfa.plots.lay_out_units(Blanket('y', {'a': ()}))\n"
-        "try: edfa.plots.draw_units(diagram)\n"
+        "try: edfa.plots.draw_units(Blanket('y', {'a': ()}))\n"
         "except edfa.errors.MissingExtraError as error: print(json.dumps([len(names), str(error)]))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     count, message = json.loads(done.stdout)
-    assert count == len(plots.__all__) > 15
+    assert count == len(plots.__all__) > 8
     assert message == "a plot needs an optional dependency: pip install 'edfa[plots]'"
     assert issubclass(MissingExtraError, ImportError)
 
@@ -98,7 +97,7 @@ def test_without_an_axis_there_is_a_new_figure_and_settings_stay_as_they_are():
     import matplotlib.pyplot as plt
 
     before, open_before = dict(mpl.rcParams), len(plt.get_fignums())
-    ax = plots.draw_units(plots.lay_out_units(Blanket("y", {"a": ()})))
+    ax = plots.draw_units(Blanket("y", {"a": ()}))
     assert len(plt.get_fignums()) == open_before + 1
     assert dict(mpl.rcParams) == before
     plt.close(ax.figure)
@@ -155,7 +154,7 @@ def refused_person(x, weights, rows, relevant=(True, True, True, True), language
     )
     shown = np.where(fitted.relevant, row, np.float32(np.nan))
     assessment = SimpleNamespace(
-        fitted=fitted, X=shown, given=(), majority=lambda: fitted.predictor
+        fitted=fitted, X=shown, given=(), shares=None, majority=lambda: fitted.predictor
     )
     return SimpleNamespace(
         fitted=fitted, assessment=assessment, log=SimpleNamespace(facts=facts), language=language
@@ -260,39 +259,52 @@ PLANS = (
 )
 
 
-def test_a_comparison_has_each_changed_fact_once_and_what_each_plan_makes_of_it():
-    comparison = plots.compare_plans(PLANS, SCHEMA)
-    assert comparison.facts == (
-        plots.FactChanges("dur", "duration of the loan", "36 months", ("9 months", None)),
-        plots.FactChanges(
-            "rate", "rate $of$ interest", "7 %", ("6.12 %", None)
-        ),  # down: still enough
-        plots.FactChanges("home", "housing", "“rent”", (None, "“own home”")),
-    )
-    assert (comparison.estimate_today, comparison.estimate) == (0.4, (0.75, 0.7))
-    assert (comparison.survival, comparison.months, comparison.effort) == (
-        (0.8, None),
-        (3.0, 0.0),
-        (2.5, 5.0),
-    )
-    assert comparison.wanted == "granted"
+def rows_of(ax):
+    """The texts of a comparison by row, the label of each first."""
+    rows = {}
+    for text in ax.texts:
+        rows.setdefault(text.get_position()[1], []).append(text.get_text().replace("\n", " "))
+    return {label: rest for label, *rest in rows.values()}
 
 
-def test_numbers_are_rounded_so_that_they_are_still_enough():
-    up = plots.compare_plans([plan(0, [Change("rate", 1.0, 6.12345)], 0.7, None, 0, 1)], SCHEMA)
-    assert up.facts[0].after == ("6.13 %",)
-    end = plots.compare_plans([plan(0, [Change("rate", 1.0, 8.9999)], 0.7, None, 0, 1)], SCHEMA)
-    assert end.facts[0].after == ("9 %",)
-    beyond = edfa.Schema(
-        (edfa.Feature("x", "continuous", range=(0, 8.9999)),), "class", "good", ("bad", "good")
-    )
-    assert plots.compare_plans(
-        [plan(0, [Change("x", 1.0, 8.9999)], 0.7, None, 0, 1)], beyond
-    ).facts[0].after == ("8.9999",)
+def test_a_comparison_has_each_changed_fact_once_and_what_each_plan_makes_of_it(ax):
+    plots.draw_plans(PLANS, SCHEMA, ax=ax)
+    rows = rows_of(ax)
+    stays = "\N{EN DASH}"
+    assert list(rows)[1:4] == ["duration of the loan", "rate $of$ interest", "housing"]
+    assert rows["duration of the loan"] == ["36 months", "→ 9 months", stays]
+    assert rows["rate $of$ interest"] == ["7 %", "→ 6.12 %", stays], "down: still enough"
+    assert rows["housing"] == ["“rent”", stays, "→ “own home”"]
+    assert rows["estimate for “granted”, of 100"] == ["40", "75", "70"]
+    assert rows["holds when all is known, of 100"] == ["", "80 ± 10", "not estimated"]
+    assert rows["time"] == ["", "3 months", "none"]
+    assert rows["effort"] == ["", "2.5", "5"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "change", "shown"),
+    [
+        (SCHEMA, Change("rate", 1.0, 6.12345), "6.13 %"),
+        (SCHEMA, Change("rate", 1.0, 8.9999), "9 %"),
+        (
+            edfa.Schema(
+                (edfa.Feature("x", "continuous", range=(0, 8.9999)),),
+                "class",
+                "good",
+                ("bad", "good"),
+            ),
+            Change("x", 1.0, 8.9999),
+            "8.9999",
+        ),
+    ],
+)
+def test_numbers_are_rounded_so_that_they_are_still_enough(ax, schema, change, shown):
+    plots.draw_plans([plan(0, [change], 0.7, None, 0, 1)], schema, ax=ax)
+    assert f"→ {shown}" in texts(ax)
 
 
 def test_the_drawing_has_a_column_for_each_plan_and_bars_as_long_as_their_measures(ax):
-    plots.draw_plans(plots.compare_plans(PLANS, SCHEMA), ax)
+    plots.draw_plans(PLANS, SCHEMA, ax=ax)
     shown = texts(ax)
     for text in (
         "today",
@@ -316,56 +328,18 @@ def test_the_drawing_has_a_column_for_each_plan_and_bars_as_long_as_their_measur
 
 
 def test_measures_that_no_plan_has_are_left_out(ax):
-    plots.draw_plans(plots.compare_plans(PLANS[1:], SCHEMA, "de"), ax)
+    plots.draw_plans(PLANS[1:], SCHEMA, "de", ax)
     assert "Wohnung" in texts(ax)
     assert not {"Zeit", "nicht geschätzt"} & set(texts(ax))
 
 
 def test_only_plans_of_one_person_are_compared():
     with pytest.raises(DataError, match="no plan to compare"):
-        plots.compare_plans([], SCHEMA)
+        plots.draw_plans([], SCHEMA)
     with pytest.raises(DataError, match="several people"):
-        plots.compare_plans(
+        plots.draw_plans(
             [PLANS[0], plan(0, [Change("dur", 1, 2)], 0.7, None, 0, 1, person=1)], SCHEMA
         )
-
-
-# Cost against risk
-
-
-def certificate(status="certified", **changes):
-    points = [(-np.inf, 0.0, 0.3, 10.0), (0.2, 0.1, 0.18, 6.0), (np.inf, 0.3, 0.4, 2.0)]
-    curve = tuple(Point(tau, risk, bound, 0.01, 0.5, cost) for tau, risk, bound, cost in points)
-    stop = {"tau": 0.2, "risk": 0.1, "bound": 0.18, "cost": 6.0} if status == "certified" else {}
-    values = {"curve": curve, "target": "early", "loss": "let_down"} | stop | changes
-    return Certificate(status, 0.2, 0.05, "cp", people=100, n=80, **values)
-
-
-def test_the_curve_and_its_stop_are_the_certificates(ax):
-    curve = plots.trace_risk(certificate())
-    assert (curve.cost, curve.risk, curve.bound) == (
-        (10.0, 6.0, 2.0),
-        (0.0, 0.1, 0.3),
-        (0.3, 0.18, 0.4),
-    )
-    assert curve.stop == (6.0, 0.1, 0.18)
-    plots.draw_risk(curve, ax)
-    assert legend(ax) == ["upper bound", "observed", "allowed: alpha = 0.2"]
-    assert ax.get_ylabel() == "share let down of those told to act early"
-    assert texts(ax) == ["certified stop: mean cost 6,\nobserved 0.100, at most 0.180"]
-    marks = [line.get_xydata().tolist() for line in ax.lines if line.get_marker() == "o"]
-    assert marks == [[[6.0, 0.18]], [[6.0, 0.1]]]
-    assert ax.get_ylim() == pytest.approx((0, 0.44))
-
-
-def test_where_nothing_is_certified_there_is_no_stop(ax):
-    curve = plots.trace_risk(certificate("risk_limited", target="stop", loss="recourse"))
-    assert curve.stop is None
-    plots.draw_risk(curve, ax)
-    assert not texts(ax)
-    assert ax.get_ylabel() == "share whose plan fails"
-    with pytest.raises(DataError, match="has no curve"):
-        plots.trace_risk(certificate("undefined", curve=()))
 
 
 # The units of a blanket
@@ -373,10 +347,8 @@ def test_where_nothing_is_certified_there_is_no_stop(ax):
 BLANKET = Blanket("class", {"dur": (), "rate": ("age", "home")}, unattached=("age",))
 
 
-def test_a_unit_stands_beside_the_middle_of_its_spouses():
-    diagram = plots.lay_out_units(BLANKET, SCHEMA, "de")
-    rows = [(node.name, node.role, node.row, node.parent) for node in diagram.nodes]
-    assert rows == [
+def test_a_unit_stands_beside_the_middle_of_its_spouses(ax):
+    assert lay_out(BLANKET) == [
         ("class", "outcome", 1.5, None),
         ("dur", "parent or child", 0.0, 0),
         ("rate", "parent or child", 1.5, 0),
@@ -384,13 +356,14 @@ def test_a_unit_stands_beside_the_middle_of_its_spouses():
         ("home", "spouse", 2.0, 2),
         ("age", "unattached", 3.0, 0),
     ]
-    assert diagram.rows == 4
-    assert diagram.nodes[0].label == "granted"
-    assert diagram.nodes[4].label == "Wohnung"
+    plots.draw_units(BLANKET, SCHEMA, "de", ax)
+    assert ax.get_ylim()[0] == 3.5, "four rows"
+    assert texts(ax)[0] == "granted"
+    assert texts(ax)[4] == "Wohnung"
 
 
 def test_each_node_is_a_box_joined_with_its_parent(ax):
-    plots.draw_units(plots.lay_out_units(BLANKET, SCHEMA), ax)
+    plots.draw_units(BLANKET, SCHEMA, ax=ax)
     assert len(ax.patches) == 6
     assert [line.get_linestyle() for line in ax.lines] == ["-", "-", "--", "--", "--"]
     assert {"granted", "rate $of$ interest", "outcome", "spouses"} < set(texts(ax))
@@ -398,45 +371,45 @@ def test_each_node_is_a_box_joined_with_its_parent(ax):
 
 
 def test_an_empty_blanket_is_the_outcome_alone(ax):
-    plots.draw_units(plots.lay_out_units(Blanket("y", {})), ax)
+    plots.draw_units(Blanket("y", {}), ax=ax)
     assert texts(ax) == ["y", "outcome"]
 
 
 # Reliability of survival
 
 
+def error_of(bins):
+    """The mean distance between prediction and observation, weighted by plans."""
+    return np.average((bins["predicted"] - bins["held"]).abs(), weights=bins["plans"])
+
+
 def test_bins_hold_what_is_counted_by_hand():
     predicted = np.array([0.1, 0.3, 0.6, 0.7, 0.8, 1.0, 1.0])
     held = np.array([0, 0, 1, 0, 1, 1, 1], dtype=bool)
     person = np.array([0, 0, 1, 1, 2, 3, 4])
-    reliability = bin_survival(predicted, held, person, 2)
-    low, high = reliability.bins
+    bins = bin_survival(predicted, held, person, 2)
+    low, high = bins.itertuples()
     assert (low.start, low.end, low.plans, low.people, low.held) == (0.0, 0.5, 2, 1, 0.0)
     assert (high.plans, high.people, high.held) == (5, 4, 0.8)
     assert (low.predicted, high.predicted) == pytest.approx((0.2, 4.1 / 5))
     assert (high.low, high.high) == share_interval(0.8, 4)  # people, not plans
-    assert reliability.error == pytest.approx((2 * 0.2 + 5 * 0.02) / 7)
-    assert (reliability.plans, reliability.predicted, reliability.held) == (
-        7,
-        pytest.approx(4.5 / 7),
-        4 / 7,
-    )
+    assert error_of(bins) == pytest.approx((2 * 0.2 + 5 * 0.02) / 7)
 
 
 def test_a_value_on_an_edge_belongs_to_the_bin_it_begins():
     grid = np.arange(11) / 10
-    bins = bin_survival(grid, np.ones(11, dtype=bool), np.arange(11)).bins
-    assert [part.plans for part in bins] == [1] * 9 + [2]
+    bins = bin_survival(grid, np.ones(11, dtype=bool), np.arange(11))
+    assert bins["plans"].tolist() == [1] * 9 + [2]
 
 
 def test_true_probabilities_are_reliable():
     random = np.random.default_rng(0)
     predicted = random.random(20_000)
-    reliability = bin_survival(predicted, random.random(20_000) < predicted, np.arange(20_000))
-    assert reliability.error < 0.02
-    assert sum(part.low <= part.predicted <= part.high for part in reliability.bins) >= 8
+    bins = bin_survival(predicted, random.random(20_000) < predicted, np.arange(20_000))
+    assert error_of(bins) < 0.02
+    assert bins["predicted"].between(bins["low"], bins["high"]).sum() >= 8
     wrong = bin_survival(predicted, random.random(20_000) < predicted**2, np.arange(20_000))
-    assert wrong.error > 0.1
+    assert error_of(wrong) > 0.1
 
 
 def small_rollout(survival=(0.9, 0.5, 0.7, 0.2)):
@@ -453,9 +426,9 @@ def small_rollout(survival=(0.9, 0.5, 0.7, 0.2)):
 
 
 def test_the_first_plan_of_each_step_or_person_is_held_against_its_loss():
-    every = plots.measure_reliability(small_rollout(), 1)
-    assert (every.plans, every.predicted, every.held) == (3, pytest.approx(0.7), 2 / 3)
-    first = plots.measure_reliability(small_rollout(), 1, "first")
+    (every,) = plots.measure_reliability(small_rollout(), 1).itertuples()
+    assert (every.plans, every.predicted, every.held) == (3, *map(pytest.approx, (0.7, 2 / 3)))
+    (first,) = plots.measure_reliability(small_rollout(), 1, "first").itertuples()
     assert (first.plans, first.predicted, first.held) == (2, pytest.approx(0.7), 0.5)
     with pytest.raises(DataError, match="carry no survival"):
         plots.measure_reliability(small_rollout(None))
@@ -472,11 +445,11 @@ def test_of_a_real_advisor_every_person_with_a_plan_is_counted_once(ax):
     rollout = roll_out(advisor.fitted, edfa.load("german").test.X[:60], n_jobs=1)
     first = plots.measure_reliability(rollout, 5, "first")
     planned = np.unique(rollout.records.code[rollout.plans.legal])
-    assert first.plans == len(planned)
+    assert first["plans"].sum() == len(planned)
     plots.draw_reliability(first, ax)
     marks = next(line for line in ax.lines if line.get_marker() == "o").get_xydata()
-    np.testing.assert_allclose(marks, [[part.predicted, part.held] for part in first.bins])
-    assert texts(ax) == [str(part.people) for part in first.bins]
+    np.testing.assert_allclose(marks, first[["predicted", "held"]])
+    assert texts(ax) == first["people"].astype(str).tolist()
     assert names(ax.yaxis)[0] == "people"
     assert legend(ax) == ["as predicted", "observed, with 95% interval"]
 
@@ -507,28 +480,24 @@ def evaluation():
     return AdvisorEvaluation(**shared, **whole, groups={"own": own, "rent": rent})
 
 
-def test_groups_have_the_cards_words_and_exact_intervals():
-    comparison = plots.compare_groups(evaluation(), SCHEMA["home"], alpha=0.2)
-    everybody, own, rent = comparison.rows
-    assert [row.label for row in comparison.rows] == ["everybody", "own home", "rent"]
-    assert comparison.title == "housing"
-    assert (own.n, own.risk, own.risk_interval) == (20, 0.1, share_interval(0.1, 20))
-    assert own.risk_interval == pytest.approx((0.012349, 0.316983), abs=1e-6)
-    assert (own.refused, own.coverage, own.coverage_interval) == (30, 0.9, share_interval(0.9, 30))
-    assert (rent.refused, rent.coverage, rent.coverage_interval, rent.risk, rent.certified) == (
-        0,
-        None,
-        None,
-        None,
-        False,
-    )
-    assert (everybody.cost, everybody.people) == (6.2, 100)
+def test_groups_have_the_cards_words_and_exact_intervals(ax):
+    plots.draw_groups(evaluation(), SCHEMA["home"], alpha=0.2, ax=ax)
+    risk, cost, coverage = ax.child_axes
+
+    def spans(panel):
+        lines = [path for bars in panel.collections for path in bars.get_segments()]
+        return [tuple(line[:, 0]) for line in lines]
+
+    assert spans(risk) == [pytest.approx(share_interval(0.1, 20))] * 2
+    assert spans(risk)[1] == pytest.approx((0.012349, 0.316983), abs=1e-6)
+    assert spans(coverage) == [pytest.approx(share_interval(0.9, 30))] * 2
+    assert [np.ptp(span) for span in spans(cost)] == [0, 0, 0]
     with pytest.raises(DataError, match="no groups"):
-        plots.compare_groups(AdvisorEvaluation(**{**vars(evaluation()), "groups": {}}))
+        plots.draw_groups(AdvisorEvaluation(**{**vars(evaluation()), "groups": {}}))
 
 
 def test_three_panels_with_a_mark_for_each_group(ax):
-    plots.draw_groups(plots.compare_groups(evaluation(), SCHEMA["home"], alpha=0.2), ax)
+    plots.draw_groups(evaluation(), SCHEMA["home"], alpha=0.2, ax=ax)
     risk, cost, coverage = ax.child_axes
     assert names(risk.yaxis) == ["everybody (100)", "own home (60)", "rent (40)"]
     assert risk.get_ylabel() == "housing"
