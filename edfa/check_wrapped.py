@@ -19,7 +19,7 @@ from edfa.recourse.find import find_recourse
 from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.typing import BoolArray, Float32Array, Float64Array
 
-__all__ = ["check_wrapped", "require"]
+__all__ = ["check_wrapped", "odd_gaps", "require"]
 
 PEOPLE = 40  # test people at most, of whom a part is known
 MASKS = 5  # sets of known features
@@ -70,6 +70,13 @@ def check_wrapped(model: Any, table: Table, **wrap_arguments: Any) -> None:
     )
 
 
+def odd_gaps(X: Float32Array) -> Float32Array:  # noqa: N803
+    """The same rows (people, features), with other bits in every NaN, which must not show."""
+    bits, unknown = X.view(np.uint32).copy(), np.isnan(X)
+    bits[unknown] = 0x7FC00000 | np.arange(1, unknown.sum() + 1, dtype=np.uint32)
+    return bits.view(np.float32)
+
+
 @dataclass(frozen=True, eq=False)
 class _Recorded(FittedModel):
     """A model that keeps every question it is asked."""
@@ -117,10 +124,8 @@ def _check_peeking(wrapped: UserModel, rows: Float32Array, hidden: BoolArray) ->
     partial = np.where(hidden, np.float32(np.nan), rows)
     answers = wrapped.predict_proba(partial)
     require(np.allclose(answers.sum(axis=1), 1), "probabilities add up to one")
-    bits = partial.view(np.uint32).copy()
-    bits[hidden] = 0x7FC00000 | np.arange(1, hidden.sum() + 1, dtype=np.uint32)
     require(
-        np.array_equal(wrapped.predict_proba(bits.view(np.float32)), answers),
+        np.array_equal(wrapped.predict_proba(odd_gaps(partial)), answers),
         "nothing peeks at an unknown cell",
     )
     crowd = np.concatenate([rows, partial])

@@ -20,7 +20,7 @@ import numpy as np
 import edfa
 from edfa.acquisition import POLICIES
 from edfa.acquisition.base import Policy
-from edfa.acquisition.loop import acquire
+from edfa.acquisition.loop import Terms, acquire
 from edfa.acquisition.trajectory import Trajectory
 from edfa.advice.factory import new_predictor
 from edfa.artifacts import load_arrays, read_parts, readable, save_arrays, write_parts
@@ -419,7 +419,7 @@ class Materials:
                 self.cell.settings["budget"],
                 seed=self.cell.seed,
                 reference=self.table.train,
-                person=who.tolist(),
+                terms=Terms(person=who),
                 explain=not _certifies(self.cell),
             )
             _write_trajectory(trajectory, folder)

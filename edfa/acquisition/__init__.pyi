@@ -7,6 +7,7 @@ from .edfa import EDFA as EDFA
 from .fixed import Fixed as Fixed
 from .greedy import Greedy as Greedy
 from .gsmrl import GSMRL as GSMRL
+from .loop import Terms as Terms
 from .loop import acquire as acquire
 from .random import Random as Random
 from .random import RandomBlanket as RandomBlanket

@@ -2,7 +2,7 @@
 the log.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -20,13 +20,47 @@ from edfa.people import Background, People, Provenance
 from edfa.predictors.base import Predictor
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["Budget", "acquire", "budget_amount", "next_question", "run_policy"]
+__all__ = ["Budget", "Terms", "acquire", "budget_amount", "next_question", "run_policy"]
 
 Budget = float | Literal["inf"]
 """What asking may cost: a share up to 1, an amount above 1, or no limit."""
-OnRefusal = Literal["stop", "skip"]
-"""Whether a question that cannot be had ends a person's run, or another is asked."""
+OnUnaffordable = Literal["stop", "skip"]
+"""Whether a question that costs too much ends a person's run, or another is asked."""
 SLACK = 1e-9  # sums of decimal fractions are not exact
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """The terms of a run: what asking costs, and what people are not asked for or will not tell.
+
+    Parameters
+    ----------
+    costs
+        Prices in place of the card's, (features,) or (people, features).
+    forbidden
+        Features that are never asked, besides those of the card's rules.
+    declines
+        Which person will not tell which feature, (people, features); the loop finds out by asking,
+        and a refusal costs nothing.
+    on_unaffordable
+        ``"stop"``: a choice that does not fit into the budget ends a person's run (line 22 of
+        Algorithm 1); ``"skip"``: the policy chooses among the features that do.
+    person
+        A whole number for each row, (people,); the row's position unless given.
+    """
+
+    costs: npt.ArrayLike | None = None
+    forbidden: Sequence[str] = ()
+    declines: npt.ArrayLike | None = None
+    on_unaffordable: OnUnaffordable = "stop"
+    person: npt.ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        if self.on_unaffordable not in ("stop", "skip"):
+            raise UnknownNameError("on_unaffordable", self.on_unaffordable, ("stop", "skip"))
+
+
+PLAIN_TERMS = Terms()
 
 
 def acquire(
@@ -37,14 +71,8 @@ def acquire(
     seed: int = 0,
     *,
     reference: Table | None = None,
-    on_unaffordable: OnRefusal = "stop",
-    costs: npt.ArrayLike | None = None,
-    forbidden: Sequence[str] = (),
-    declines: npt.ArrayLike | None = None,
-    on_declined: OnRefusal = "skip",
-    person: Sequence[int] | None = None,
+    terms: Terms = PLAIN_TERMS,
     explain: bool = True,
-    progress: Callable[[int, int], None] | None = None,
 ) -> Trajectory:
     """Ask everybody, one feature at a time, until the policy has no question or the budget no room.
 
@@ -62,24 +90,10 @@ def acquire(
         The random stream of policies that draw.
     reference
         The training people, if the rows are not a part of a table.
-    on_unaffordable
-        ``"stop"``: a choice that does not fit into the budget ends a person's run (line 22 of
-        Algorithm 1); ``"skip"``: the policy chooses among the features that do.
-    costs
-        Prices in place of the card's, (features,) or (people, features).
-    forbidden
-        Features that are never asked, besides those of the card's rules.
-    declines
-        Which person will not tell which feature, (people, features); the loop finds out by asking,
-        and a refusal costs nothing.
-    on_declined
-        ``"skip"``: a person who declined is asked for something else; ``"stop"``: for nothing more.
-    person
-        A whole number for each row, (people,); the row's position unless given.
+    terms
+        Other prices than the card's, and what people are not asked for or will not tell.
     explain
         Whether the partition is worked out at every step.
-    progress
-        Called with the number of people who are done, and of all.
 
     Examples
     --------
@@ -91,10 +105,13 @@ def acquire(
     """
     train, truth = _rows(table, reference)
     background = Background.of(train, predictor, policy.blanket, aligned=policy.aligned)
-    run = _Run(policy, background, truth, seed, on_unaffordable, on_declined, explain)
-    by_card = tuple(np.array(train.schema.names)[never_asked(train.schema)].tolist())
-    run.set_up(costs, (*forbidden, *by_card), declines, person)
-    return run.ask_everybody(budget, progress)
+    forbidden = never_asked(train.schema)
+    for name in terms.forbidden:
+        forbidden[train.schema.index(name)] = True
+        if train.schema[name].start:
+            raise DataError(f"{name} is known from the start; it cannot be forbidden")
+    run = _Run(policy, background, truth, forbidden, terms, seed, explain)
+    return run.ask_everybody(budget)
 
 
 def run_policy(
@@ -117,20 +134,17 @@ def run_policy(
     start set; a budget that buys nothing beyond that is then no error. ``declined`` (features,) is
     asked of nobody, and ``costs`` (features,) are the prices in place of the card's.
     """
-    run = _Run(
-        policy, background, X, seed=0, on_unaffordable="stop", on_declined="skip", explain=False
-    )
     never = never_asked(background.schema, rules)
-    run.set_up(costs, tuple(np.array(background.schema.names)[never].tolist()), None, None)
+    run = _Run(policy, background, X, never, Terms(costs))
     if known is not None:
         run.begin_with(known)
     if declined is not None:
         run.declined |= declined
-    return run.ask_everybody(budget, None, check=known is None)
+    return run.ask_everybody(budget, check=known is None)
 
 
 def next_question(
-    policy: Policy, people: People, limit: Float64Array, on_unaffordable: OnRefusal = "stop"
+    policy: Policy, people: People, limit: Float64Array, on_unaffordable: OnUnaffordable = "stop"
 ) -> tuple[IntArray, Float64Array]:
     """The index of the feature to ask each person for, (people,), and the policy's scores, (people,
     features).
@@ -184,92 +198,73 @@ def _rows(
 
 @dataclass
 class _Run:
-    """One run: what is known of whom, and the log of how it came to be known.
+    """State of an acquisition run.
 
-    ``truth`` (people, features) are all facts, encoded. ``set_up`` adds what the run keeps track
-    of, (people, features) unless said otherwise: ``costs``; ``declines``, who will refuse what, and
-    ``declined``, what was refused so far; ``when``, the step at which a feature became known (0:
-    from the start, -1: not yet); ``forbidden`` (features,); ``person`` and ``spent`` (people,).
+    ``truth`` (people, features) are all facts, encoded, and ``forbidden`` (features,) is asked of
+    nobody. What the run keeps track of, (people, features) unless said otherwise: ``costs``;
+    ``declines``, who will refuse what, and ``declined``, what was refused so far; ``when``, the
+    step at which a feature became known (0: from the start, -1: not yet); ``person``, ``spent``
+    and ``step``, the number of answers so far, (people,).
     """
 
     policy: Policy
     background: Background
     truth: Float32Array
-    seed: int
-    on_unaffordable: OnRefusal
-    on_declined: OnRefusal
-    explain: bool
+    forbidden: BoolArray
+    terms: Terms
+    seed: int = 0
+    explain: bool = False
     log: list[dict[str, Any]] = field(default_factory=list)
 
-    def set_up(
-        self,
-        costs: npt.ArrayLike | None,
-        forbidden: Sequence[str],
-        declines: npt.ArrayLike | None,
-        person: Sequence[int] | None,
-    ) -> None:
-        """Check what was passed, as ``acquire`` describes it, and begin with the start set."""
+    def __post_init__(self) -> None:
         schema, start, shape = self.background.schema, self.background.start, self.truth.shape
         if shape[1] != len(schema):
             raise DataError(f"rows of {len(schema)} features are needed, not of {shape[1]}")
-        for name in ("on_unaffordable", "on_declined"):
-            if getattr(self, name) not in ("stop", "skip"):
-                raise UnknownNameError(name, getattr(self, name), ("stop", "skip"))
-        self.costs = _prices(costs, schema, shape, start)
+        self.costs = _prices(self.terms.costs, schema, shape, start)
+        person, declines = self.terms.person, self.terms.declines
         self.person = np.arange(shape[0]) if person is None else np.asarray(person, dtype=np.int64)
         if self.person.shape != shape[:1] or len(np.unique(self.person)) != shape[0]:
             raise DataError(f"person must name each of the {shape[0]} rows once")
-        self.forbidden = np.zeros(shape[1], dtype=bool)
-        self.forbidden[[schema.index(name) for name in forbidden]] = True
-        if (self.forbidden & start).any():
-            name = schema.names[int((self.forbidden & start).argmax())]
-            raise DataError(f"{name} is known from the start; it cannot be forbidden")
-        self.declines = (
-            np.zeros(shape, dtype=bool) if declines is None else np.asarray(declines, dtype=bool)
-        )
+        self.declined = np.zeros(shape, dtype=bool)
+        self.declines = self.declined.copy() if declines is None else np.asarray(declines, bool)
         if self.declines.shape != shape:
             raise DataError(f"declines must be of shape {shape}, not {self.declines.shape}")
-        self.declined = np.zeros(shape, dtype=bool)
-        self.when = np.where(start, 0, np.full(shape, -1)).astype(np.int16)
-        self.spent = self.costs @ start
+        self.step = np.zeros(shape[0], dtype=np.int16)
+        self.begin_with(start)
 
     def begin_with(self, known: BoolArray) -> None:
         """Let everybody begin with the features ``known`` (features,), which they have paid for."""
-        self.when[:] = np.where(known, 0, -1)
+        self.when = np.where(known, 0, np.full(self.truth.shape, -1)).astype(np.int16)
         self.spent = self.costs @ known
 
     def check_budget(self, limit: Float64Array) -> None:
         """Refuse a budget, ``limit`` (people,), that buys nobody anything beyond the start set."""
-        if len(limit) and (self.spent > limit + SLACK).all():
+        if not len(limit):
+            return
+        if (self.spent > limit + SLACK).all():
             raise BudgetError(
                 f"the start set alone costs {self.spent.min():g}; the budget is {limit.max():g}"
             )
         price = np.where(self.background.start | self.forbidden, np.inf, self.costs)
-        if (
-            len(limit)
-            and np.isfinite(price).any()
-            and (price.min(axis=1) + self.spent > limit + SLACK).all()
-        ):
-            cheapest = float(price.min() + self.spent.min())
+        if np.isfinite(price).any() and (price.min(axis=1) + self.spent > limit + SLACK).all():
             raise BudgetError(
                 f"a budget of {limit.max():g} buys nothing; the start set and one feature "
-                f"cost {cheapest:g}"
+                f"cost {price.min() + self.spent.min():g}"
             )
 
-    def terms(self, budget: Budget) -> dict[str, Any]:
-        """Prices, budget and rules of the run, for the provenance of its trajectory."""
+    def provenance(self, budget: Budget) -> Provenance:
+        """The policy, the prices, the budget and the terms of the run."""
         same_prices = bool(len(self.costs) and (self.costs == self.costs[0]).all())
-        return {
+        costs = {
             "prices": self.costs[0] if same_prices else "each person's own",
             "budget": str(budget),
-            "on_unaffordable": self.on_unaffordable,
+            "on_unaffordable": self.terms.on_unaffordable,
             "forbidden": self.forbidden,
             "start": self.background.start,
         }
+        return Provenance(policy=self.policy, costs=costs)
 
-    def ask_everybody(
-        self, budget: Budget, progress: Callable[[int, int], None] | None, *, check: bool = True
-    ) -> Trajectory:
+    def ask_everybody(self, budget: Budget, *, check: bool = True) -> Trajectory:
         """Ask, one question a person and round, until nobody has a next one; ``check`` the budget
         before.
         """
@@ -280,18 +275,15 @@ class _Run:
         active = np.flatnonzero(self.spent <= limit + SLACK)
         while len(active):
             chosen, scores = next_question(
-                self.policy, self._people(active), limit[active], self.on_unaffordable
+                self.policy, self._people(active), limit[active], self.terms.on_unaffordable
             )
             asked = chosen >= 0
-            refuses = asked & self.declines[active, chosen]
+            active, chosen, scores = active[asked], chosen[asked], scores[asked]
+            refuses = self.declines[active, chosen]
             self.declined[active[refuses], chosen[refuses]] = True
-            answers = asked & ~refuses
-            self._reveal(active[answers], chosen[answers], scores[answers])
-            active = active[asked if self.on_declined == "skip" else answers]
-            if progress:
-                progress(n - len(active), n)
-        provenance = Provenance(policy=self.policy, costs=self.terms(budget))
-        return replace(self.trajectory(), provenance=provenance)
+            if not refuses.all():
+                self._reveal(active[~refuses], chosen[~refuses], scores[~refuses])
+        return self._trajectory(budget)
 
     def _people(self, rows: IntArray) -> People:
         """Some people, by row, with what is known of them now."""
@@ -308,9 +300,8 @@ class _Run:
 
     def _reveal(self, rows: IntArray, chosen: IntArray, scores: Float64Array) -> None:
         """Let the ``chosen`` feature of each of these people be known, paid and logged."""
-        if not len(rows):
-            return
-        self.when[rows, chosen] = np.maximum(self.when[rows].max(axis=1), 0) + 1
+        self.step[rows] += 1
+        self.when[rows, chosen] = self.step[rows]
         price = self.costs[rows, chosen]
         self.spent[rows] += price
         self._log_step(rows, chosen, scores, price)
@@ -321,29 +312,25 @@ class _Run:
         """Log a step of some people: what was asked, what it cost, and what the model says now."""
         people = self._people(rows)
         people = people.with_sweep() if self.explain else people
-        entry: dict[str, Any] = {"who": rows, "step": np.maximum(self.when[rows].max(axis=1), 0)}
-        entry |= {"feature": chosen, "cost": price.copy(), "spent": self.spent[rows].copy()}
+        entry: dict[str, Any] = {"who": rows, "step": self.step[rows], "feature": chosen}
+        entry |= {"cost": price.copy(), "spent": people.spent}
         entry["scores"] = scores.astype(np.float32)  # now: they are the largest part of a log
         entry |= {"probabilities": people.probabilities, "decision": people.decision}
         if self.explain:
             entry["necessity"] = people.sweep.necessity.astype(np.float32)
         self.log.append(entry)
 
-    def trajectory(self) -> Trajectory:
+    def _trajectory(self, budget: Budget) -> Trajectory:
         """The log as a trajectory, sorted by person and step."""
         step, who = (
             np.concatenate([entry[name] for entry in self.log]) for name in ("step", "who")
         )
         order = np.lexsort([step, who])
-        dtypes = {
-            "step": np.int16,
-            "feature": np.int16 if self.truth.shape[1] < 1 << 15 else np.int32,
-        }
-        columns: dict[str, Any] = {}
+        columns: dict[str, Any] = {"necessity": None}
         for name in list(self.log[0]):  # one after the other: never is the log there twice
-            values = np.concatenate([entry.pop(name) for entry in self.log])[order]
-            columns[name] = values.astype(dtypes.get(name, values.dtype), copy=False)
-        self.log.clear()
+            columns[name] = np.concatenate([entry.pop(name) for entry in self.log])[order]
+        narrow = np.int16 if self.truth.shape[1] < 1 << 15 else np.int32
+        columns["feature"] = columns["feature"].astype(narrow)
         return Trajectory(
             background=self.background,
             person=self.person,
@@ -351,7 +338,8 @@ class _Run:
             values=np.where(self.when >= 0, self.truth, np.float32(np.nan)),
             when=self.when,
             declined=self.declined,
-            **{"necessity": None, **columns},
+            provenance=self.provenance(budget),
+            **columns,
         )
 
 

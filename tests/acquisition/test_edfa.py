@@ -11,7 +11,7 @@ from random_worlds import random_network
 
 import edfa
 from edfa import EDFA, Blanket, Feature, Schema, Table
-from edfa.acquisition import Greedy
+from edfa.acquisition import Greedy, Terms
 from edfa.acquisition.information import expected_information
 from edfa.acquisition.loop import acquire
 from edfa.data.synthetic import credit_story
@@ -103,7 +103,12 @@ def test_prices_may_differ_from_person_to_person():
     costs[1, 0] = 3.0
     policy = EDFA(Blanket("y", {"a": (), "b": ()}))
     run = acquire(
-        table.test, policy, ExactModel.of(Indifferent(), 8, 2), 1.0, costs=costs, explain=False
+        table.test,
+        policy,
+        ExactModel.of(Indifferent(), 8, 2),
+        1.0,
+        terms=Terms(costs=costs),
+        explain=False,
     )
     assert run.order(0) == ("a", "b")
     assert run.order(1) == ("b", "a")
@@ -135,7 +140,9 @@ def test_a_declined_feature_is_planned_around():
     declines[0, 0] = True  # this person will not tell the head of the first unit
     declines[1, 1] = True  # this one its spouse
     model = ExactModel.of(Indifferent(), 8, 2)
-    run = acquire(table.test, EDFA(blanket), model, 1.0, declines=declines, explain=False)
+    run = acquire(
+        table.test, EDFA(blanket), model, 1.0, terms=Terms(declines=declines), explain=False
+    )
     assert run.order(0) == ("c", "d", "b"), "what a declined head would have unlocked comes last"
     assert run.order(1) == ("a", "c", "d")
     assert run.order(2) == ("a", "b", "c", "d")

@@ -5,7 +5,7 @@ from exact import ExactModel
 
 import edfa
 from edfa import EDFA, Blanket, SubsetXGB, acquire
-from edfa.acquisition import Greedy, Random, RandomBlanket
+from edfa.acquisition import Greedy, Random, RandomBlanket, Terms
 from edfa.acquisition.base import Policy
 from edfa.errors import BudgetError, DataError, UnknownNameError
 from edfa.explanation.partition import members
@@ -126,15 +126,19 @@ def test_budgets():
             acquire(TABLE.test, Random(), MODEL, budget=bad)
     priced = np.where(start, 4.0, costs)
     with pytest.raises(BudgetError, match="the start set alone costs 12; the budget is 5"):
-        acquire(TABLE.test, Random(), MODEL, budget=5, costs=priced)
-    paid = acquire(TABLE.test, Random(), MODEL, budget=0.5, costs=priced, explain=False)
+        acquire(TABLE.test, Random(), MODEL, budget=5, terms=Terms(costs=priced))
+    paid = acquire(
+        TABLE.test, Random(), MODEL, budget=0.5, terms=Terms(costs=priced), explain=False
+    )
     assert (paid.spent[paid.step == 0] == 12).all(), "the start set is paid first"
     assert (paid.spent <= 12 + 0.5 * total).all(), "and the share comes on top"
 
 
 def test_stop_or_skip_what_cannot_be_afforded():
     stop = acquire(TABLE.test, Random(), MODEL, budget=9, explain=False)
-    skip = acquire(TABLE.test, Random(), MODEL, budget=9, on_unaffordable="skip", explain=False)
+    skip = acquire(
+        TABLE.test, Random(), MODEL, budget=9, terms=Terms(on_unaffordable="skip"), explain=False
+    )
     longer = 0
     for person in range(len(TABLE.test)):
         first, second = stop.order(person), skip.order(person)
@@ -144,19 +148,18 @@ def test_stop_or_skip_what_cannot_be_afforded():
     cheapest = TABLE.schema.costs[[not f.start for f in TABLE.schema]].min()
     assert (skip.spent[skip.last] + cheapest > 9).all(), "nothing more would have fitted"
     with pytest.raises(UnknownNameError, match="did you mean 'stop'"):
-        acquire(TABLE.test, Random(), MODEL, on_unaffordable="stops")
+        Terms(on_unaffordable="stops")
 
 
 def test_random_orders_are_uniform_and_depend_on_the_seed():
     people = np.arange(4000)
     rows = np.tile(TABLE.test.X[:1], (4000, 1))
-    options = {"reference": TABLE.train, "explain": False, "person": people}
+    terms = Terms(costs=np.where(TABLE.schema.costs > 0, 1.0, 0.0), person=people)
+    options = {"reference": TABLE.train, "explain": False, "terms": terms}
     world = ExactModel.of(
         type("Flat", (), {"posterior": lambda _, r: np.full((len(r), 2), 0.5)})(), 20, 2
     )
-    run = acquire(
-        rows, Random(), world, 1.5, 0, costs=np.where(TABLE.schema.costs > 0, 1.0, 0.0), **options
-    )
+    run = acquire(rows, Random(), world, 1.5, 0, **options)
     first = run.feature[run.step == 1]
     counts = np.bincount(first, minlength=20)[TABLE.schema.costs > 0]
     assert counts.sum() == 4000
@@ -164,9 +167,7 @@ def test_random_orders_are_uniform_and_depend_on_the_seed():
     assert ((counts - expected) ** 2 / expected).sum() < 40, (
         "chi-squared with 16 degrees of freedom"
     )
-    other = acquire(
-        rows, Random(), world, 1.5, 1, costs=np.where(TABLE.schema.costs > 0, 1.0, 0.0), **options
-    )
+    other = acquire(rows, Random(), world, 1.5, 1, **options)
     assert (other.feature[other.step == 1] != first).mean() > 0.8
 
 
@@ -192,17 +193,17 @@ def test_bad_rules_before_work_is_spent():
     }
     for rule, (value, message) in bad.items():
         with pytest.raises(DataError, match=message):
-            acquire(TABLE.test, Random(), MODEL, **{rule: value})
+            acquire(TABLE.test, Random(), MODEL, terms=Terms(**{rule: value}))
     for costs, message in (
         (np.full(20, -1.0), "zero or more"),
         (np.zeros(20), "costs nothing and is not in the start"),
     ):
         with pytest.raises(DataError, match=message):
-            acquire(TABLE.test, Random(), MODEL, costs=costs)
+            acquire(TABLE.test, Random(), MODEL, terms=Terms(costs=costs))
     with pytest.raises(UnknownNameError, match="did you mean 'duration'"):
         acquire(TABLE.test, EDFA(Blanket("class", {"durations": ()})), MODEL)
     with pytest.raises(UnknownNameError, match="did you mean 'housing'"):
-        acquire(TABLE.test, Random(), MODEL, forbidden=["housings"])
+        acquire(TABLE.test, Random(), MODEL, terms=Terms(forbidden=["housings"]))
 
 
 def test_an_empty_blanket_asks_nothing():
@@ -211,18 +212,8 @@ def test_an_empty_blanket_asks_nothing():
     assert run.frame().n_cf.eq(0).all()
 
 
-def test_progress_and_repr():
-    reports = []
-    run = acquire(
-        TABLE.test,
-        Random(),
-        MODEL,
-        4,
-        explain=False,
-        progress=lambda done, all_: reports.append((done, all_)),
-    )
-    assert reports[-1] == (200, 200)
-    assert [d for d, _ in reports] == sorted(d for d, _ in reports)
+def test_how_a_run_prints():
+    run = acquire(TABLE.test, Random(), MODEL, 4, explain=False)
     assert "200 people" in repr(run)
     assert "<table" in run._repr_html_()
     assert len(pd.read_json(__import__("io").StringIO(run.to_json()))) == len(run)

@@ -18,7 +18,7 @@ from edfa import (
     SurvivalSearch,
     acquire,
 )
-from edfa.acquisition import POLICIES, Greedy
+from edfa.acquisition import POLICIES, Greedy, Terms
 from edfa.acquisition.base import Policy
 from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.fingerprint import digest
@@ -88,9 +88,7 @@ def test_the_loop_asks_only_what_may_be_asked(closed, on_unaffordable):
         ScoresEverything(closed),
         MODEL,
         budget="inf",
-        forbidden=forbidden,
-        declines=declines,
-        on_unaffordable=on_unaffordable,
+        terms=Terms(forbidden=forbidden, declines=declines, on_unaffordable=on_unaffordable),
         explain=False,
     )
     closed_to_all = START | np.isin(TABLE.schema.names, forbidden)

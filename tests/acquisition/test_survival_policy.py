@@ -16,6 +16,7 @@ from edfa import (
     acquire,
     find_recourse,
 )
+from edfa.acquisition import Terms
 from edfa.acquisition.survival import expected_survival
 from edfa.errors import DataError, SettingError
 from edfa.predictors.aligned import align
@@ -158,7 +159,7 @@ def test_who_pays_more_for_a_fact_is_asked_for_it_later(table, model, fitted):
         fitted,
         model,
         budget="inf",
-        costs=costs,
+        terms=Terms(costs=costs),
         reference=table.train,
         explain=False,
     )

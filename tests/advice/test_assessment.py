@@ -16,7 +16,7 @@ import edfa
 from edfa.advice.assessment import Assessment
 from edfa.advice.standing import follow_policy
 from edfa.data.partial import encode_partial
-from edfa.errors import ColumnError, DataError, FactError, UnknownNameError
+from edfa.errors import ColumnError, DataError, FactError
 from edfa.explanation.necessity import sweep
 from edfa.recourse import SEARCHERS
 
@@ -84,8 +84,6 @@ def test_a_path_ends_where_nobody_answers():
         ]
         assert known[1, fitted.schema.index(whole.order(i)[0])]
         assert path.other_order[i] == (len(whole.order(i)) > 2)
-    with pytest.raises(UnknownNameError, match="on_declined"):
-        edfa.acquire(table.test, fitted.policy, fitted.model, on_declined="halt")
 
 
 def test_a_strict_batch_is_one_strict_person_after_the_other():

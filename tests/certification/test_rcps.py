@@ -8,7 +8,7 @@ from worlds import as_lists, certified, three_people, without_plans
 
 import edfa
 from edfa import EDFA, MaskedMLP, Nearest, Rules, SubsetXGB
-from edfa.acquisition import Greedy, RandomBlanket
+from edfa.acquisition import Greedy, RandomBlanket, Terms
 from edfa.certification import (
     Against,
     Records,
@@ -256,11 +256,11 @@ OTHER_TRAJECTORIES = {
         german.table.test, EDFA(german.blanket, rank="cost")
     ),
     "costs: other prices": lambda german: german.ask(
-        german.table.test, costs=german.table.schema.costs * 2
+        german.table.test, terms=Terms(costs=german.table.schema.costs * 2)
     ),
     "costs: another budget": lambda german: german.ask(german.table.test, budget=0.8),
     "costs: something forbidden": lambda german: german.ask(
-        german.table.test, forbidden=["housing"]
+        german.table.test, terms=Terms(forbidden=["housing"])
     ),
     "no policy at all": without_policy,
 }
