@@ -383,10 +383,10 @@ class Materials:
         # A policy that plans does so with its own searcher, so that one trajectory serves all
         # searchers.
         policy = POLICIES[part.of].default(
-            self.blanket,
-            SurvivalSearch(),
-            self.desired_class,  # type: ignore[arg-type]
-            self.rules,
+            blanket=self.blanket,
+            searcher=SurvivalSearch(),
+            desired_class=self.desired_class,
+            rules=self.rules,
         )
         settings = {key: value for key, value in part.settings.items() if key != "train_rows"}
         return policy.set_params(**settings)

@@ -18,7 +18,6 @@ from edfa.data.table import Table
 from edfa.errors import DataError
 from edfa.people import People
 from edfa.predictors.base import Predictor, Progress
-from edfa.recourse.searcher import Searcher
 from edfa.typing import BoolArray, Float64Array, IntArray
 
 __all__ = ["Policy", "Progress", "choose", "never_asked"]
@@ -45,12 +44,15 @@ class Policy(BaseEstimator, ABC):  # type: ignore[misc]
         Whether scores are divided by each person's prices before the best is chosen.
     asks_model
         Whether what ``fit`` learns depends on the fitted model that it is given.
+    takes
+        The parts of an advisor that the constructor is given by ``default``.
     """
 
     blanket: Blanket | None = None
     aligned: bool = False
     per_cost: bool = True
     asks_model: ClassVar[bool] = True
+    takes: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot be; called by the constructor of dataclasses, and by
@@ -85,19 +87,12 @@ class Policy(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     @classmethod
-    def default(
-        cls,
-        blanket: Blanket,
-        searcher: Searcher,
-        desired_class: int,
-        rules: Rules | None = None,
-    ) -> Self:
-        """The policy behind a name: an advisor gives its blanket, its searcher, the code of the
-        favourable class, and the operator's rules, if there are any.
-
-        A policy takes of these what it needs.
+    def default(cls, **parts: Any) -> Self:
+        """The policy behind a name, which ``takes`` what it needs of an advisor's ``parts``: its
+        ``blanket``, its ``searcher``, the code ``desired_class`` of the favourable class, and the
+        operator's ``rules`` (or None).
         """
-        return cls()
+        return cls(**{name: parts[name] for name in cls.takes})
 
     def learnt_state(self) -> Mapping[str, Any]:
         """What was learnt and decides what is asked, for fingerprints: plain values, arrays, and

@@ -4,7 +4,9 @@ Gadgil, Covert, Lee (2024), Estimating conditional mutual information for dynami
 """
 
 import copy
+from collections.abc import Iterator
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -16,8 +18,15 @@ with extra("neural", "DIME"):
     from torch import Tensor
     from torch.nn.functional import cross_entropy
 
-from edfa.acquisition.learned import LearnedPolicy, TrainingData, acquire_one, entropy
-from edfa.errors import UnknownNameError
+from edfa.acquisition.learned import (
+    LearnedPolicy,
+    TrainingData,
+    acquire_one,
+    answer,
+    descend,
+    entropy,
+    shuffled,
+)
 from edfa.people import People
 from edfa.predictors.base import Progress, inner_split
 from edfa.predictors.mlp import MaskedNet
@@ -82,12 +91,8 @@ class DIME(LearnedPolicy):
     limit: float = 0.0
     device: str = "auto"
     networks = ("predictor_", "value_")
-
-    def __post_init__(self) -> None:
-        self._check_settings(width=self.width, steps=self.steps, epochs=self.epochs)
-        self._check_settings(batch_size=self.batch_size, learning_rate=self.learning_rate)
-        if self.stop not in ("budget", "penalised", "confidence"):
-            raise UnknownNameError("stop", self.stop, ("budget", "penalised", "confidence"))
+    above_zero = ("width", "steps", "epochs", "batch_size", "learning_rate")
+    choices = MappingProxyType({"stop": ("budget", "penalised", "confidence")})
 
     def score(self, people: People) -> Float64Array:
         """The value network's estimate for each open feature (people, features), at most the
@@ -97,7 +102,7 @@ class DIME(LearnedPolicy):
         """
         positions, mask = self._inputs(people)
         with one_thread(), torch.no_grad():
-            logits = self.predictor_(positions, self._columns(positions), mask)
+            logits = answer(self.predictor_, positions, mask)
             values = self._values(positions, mask, logits).double().numpy()
             confidence = logits.softmax(dim=1).max(dim=1).values.numpy()
         scores = np.where(people.askable, values, np.nan)
@@ -108,28 +113,23 @@ class DIME(LearnedPolicy):
             scores[worth.max(axis=1) < self.limit] = np.nan
         return scores
 
-    def _build(self, device: torch.device) -> None:
+    def _build(self) -> None:
         knots = [len(k) for k in self.knots_]
-        self.predictor_ = MaskedNet(knots, len(self.prior_), self.width).to(device)
-        self.value_ = MaskedNet(knots, len(knots), self.width).to(device)
-
-    def _columns(self, positions: Tensor) -> Tensor:
-        return torch.arange(positions.shape[1], device=positions.device)
+        self.predictor_ = MaskedNet(knots, len(self.prior_), self.width)
+        self.value_ = MaskedNet(knots, len(knots), self.width)
 
     def _values(self, positions: Tensor, mask: Tensor, logits: Tensor) -> Tensor:
         """Values of features (rows, features), between zero and the entropy: no feature can tell
         more.
         """
-        return (
-            torch.sigmoid(self.value_(positions, self._columns(positions), mask))
-            * entropy(logits)[:, None]
-        )
+        share = torch.sigmoid(answer(self.value_, positions, mask))
+        return share * entropy(logits)[:, None]
 
     def _learn(self, data: TrainingData, progress: Progress | None) -> None:
-        self._build(data.device)
+        networks = self._build_on(data.classes.device)
         train, check = inner_split(data.classes.cpu().numpy(), self.seed)
         rows, held_out = (
-            torch.from_numpy(part).to(data.device)
+            torch.from_numpy(part).to(data.classes.device)
             for part in (train, check if len(check) else train)
         )
         report = progress or (lambda done, total: None)
@@ -137,62 +137,52 @@ class DIME(LearnedPolicy):
         optimiser = torch.optim.Adam(self.predictor_.parameters(), lr=self.learning_rate)
         self.predictor_.train()
         for epoch in range(self.pretrain):
-            for batch in torch.split(
-                rows[torch.randperm(len(rows), device=rows.device)], self.batch_size
-            ):
-                self._step(optimiser, [data.masked_loss(self.predictor_, batch)])
+            for batch in shuffled(rows, self.batch_size):
+                descend(optimiser, data.masked_loss(self.predictor_, batch))
             report(epoch + 1, total)
-        best_loss, best_weights = (
-            self._held_out_loss(data, held_out),
-            copy.deepcopy(self._weights()),
-        )
+        best_loss = self._held_out_loss(data, held_out)
+        best_weights = copy.deepcopy(networks.state_dict())
         for stage, random_share in enumerate(STAGES):
-            parameters = [*self.predictor_.parameters(), *self.value_.parameters()]
-            optimiser = torch.optim.Adam(parameters, lr=self.learning_rate)
+            optimiser = torch.optim.Adam(networks.parameters(), lr=self.learning_rate)
             for epoch in range(self.epochs):
-                for batch in torch.split(
-                    rows[torch.randperm(len(rows), device=rows.device)], self.batch_size
-                ):
-                    self._step(optimiser, self._episode(data, batch, random_share))
+                networks.train()
+                for batch in shuffled(rows, self.batch_size):
+                    descend(optimiser, self._loss(data, batch, random_share))
                 report(self.pretrain + stage * self.epochs + epoch + 1, total)
                 loss = self._held_out_loss(data, held_out)
                 if loss < best_loss:
-                    best_loss, best_weights = loss, copy.deepcopy(self._weights())
-            for network, weights in zip(self._networks().values(), best_weights, strict=True):
-                network.load_state_dict(weights)
+                    best_loss, best_weights = loss, copy.deepcopy(networks.state_dict())
+            networks.load_state_dict(best_weights)
 
-    def _step(self, optimiser: torch.optim.Optimizer, losses: list[Tensor]) -> None:
-        optimiser.zero_grad()
-        torch.autograd.backward(torch.stack(losses).sum())
-        optimiser.step()
-
-    def _weights(self) -> list[dict[str, Tensor]]:
-        return [network.state_dict() for network in self._networks().values()]
-
-    def _episode(self, data: TrainingData, rows: Tensor, random_share: float) -> list[Tensor]:
-        """The losses of one round of questions to these rows, a share of them random.
-
-        Each answer teaches the predictor, and the value network what that answer was worth.
+    def _episode(
+        self, data: TrainingData, rows: Tensor, random_share: float
+    ) -> Iterator[tuple[Tensor, Tensor | None]]:
+        """One round of questions to these rows, a share of them random: after every answer the
+        predictor's logits (rows, classes), and what the question was said to be worth (rows,), None
+        at the start.
         """
-        self.predictor_.train()
-        self.value_.train()
-        positions, classes = data.positions[rows], data.classes[rows]
-        columns, mask = self._columns(positions), data.start_masks(len(rows))
-        logits = self.predictor_(positions, columns, mask)
-        loss = cross_entropy(logits, classes, reduction="none")
-        count = min(self.steps, int((~data.start).sum()))
-        losses = [loss.mean() / (count + 1)]
-        for _ in range(count):
+        positions, mask = data.positions[rows], data.start_masks(len(rows))
+        logits = answer(self.predictor_, positions, mask)
+        yield logits, None
+        for _ in range(data.questions(self.steps)):
             values = self._values(positions, mask, logits.detach())
             feature = self._choose(values / data.costs, mask, random_share)
             mask = acquire_one(mask, feature)
-            before, logits = loss.detach(), self.predictor_(positions, columns, mask)
-            loss = cross_entropy(logits, classes, reduction="none")
-            estimate = values.gather(1, feature[:, None])[:, 0]
-            losses.append(
-                (((estimate - (before - loss.detach())) ** 2).mean() + loss.mean()) / (count + 1)
-            )
-        return losses
+            logits = answer(self.predictor_, positions, mask)
+            yield logits, values.gather(1, feature[:, None])[:, 0]
+
+    def _loss(self, data: TrainingData, rows: Tensor, random_share: float) -> Tensor:
+        """The loss of an episode: each answer teaches the predictor, and the value network what
+        that answer was worth.
+        """
+        losses: list[Tensor] = []
+        before = torch.zeros(0)
+        for logits, worth in self._episode(data, rows, random_share):
+            loss = cross_entropy(logits, data.classes[rows], reduction="none")
+            gain = 0.0 if worth is None else ((worth - (before - loss.detach())) ** 2).mean()
+            losses.append(gain + loss.mean())
+            before = loss.detach()
+        return torch.stack(losses).mean()
 
     def _choose(self, value_per_cost: Tensor, mask: Tensor, random_share: float) -> Tensor:
         """The unknown feature with the best value per cost, or with probability ``random_share``
@@ -205,14 +195,8 @@ class DIME(LearnedPolicy):
     @torch.no_grad()
     def _held_out_loss(self, data: TrainingData, rows: Tensor) -> float:
         """The predictor's mean loss over the steps of these rows, without random choices."""
-        self.predictor_.eval()
-        self.value_.eval()
-        positions, classes = data.positions[rows], data.classes[rows]
-        columns, mask, losses = self._columns(positions), data.start_masks(len(rows)), []
-        for step in range(min(self.steps, int((~data.start).sum())) + 1):
-            logits = self.predictor_(positions, columns, mask)
-            losses.append(float(cross_entropy(logits, classes)))
-            if step < self.steps and not bool(mask.all()):
-                values = self._values(positions, mask, logits)
-                mask = acquire_one(mask, self._choose(values / data.costs, mask, 0.0))
-        return float(np.mean(losses))
+        self._networks().eval()
+        episode = self._episode(data, rows, random_share=0.0)
+        return float(
+            np.mean([float(cross_entropy(logits, data.classes[rows])) for logits, _ in episode])
+        )

@@ -5,6 +5,7 @@ of high-value information with partial VAE.
 """
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -16,8 +17,7 @@ with extra("neural", "EDDI"):
     from torch import Tensor, nn
 
 from edfa.acquisition.information import expected_information
-from edfa.acquisition.learned import LearnedPolicy, TrainingData
-from edfa.errors import UnknownNameError
+from edfa.acquisition.learned import LearnedPolicy, TrainingData, descend, shuffled
 from edfa.people import People
 from edfa.predictors.base import Progress
 from edfa.predictors.conditional import Draw
@@ -137,18 +137,14 @@ class EDDI(LearnedPolicy):
     learning_rate: float = 2e-3
     device: str = "auto"
     networks = ("vae_",)
-
-    def __post_init__(self) -> None:
-        self._check_settings(weight=self.weight, samples=self.samples, epochs=self.epochs)
-        self._check_settings(batch_size=self.batch_size, learning_rate=self.learning_rate)
-        if self.reward not in ("latent", "label"):
-            raise UnknownNameError("reward", self.reward, ("latent", "label"))
+    above_zero = ("weight", "samples", "epochs", "batch_size", "learning_rate")
+    choices = MappingProxyType({"reward": ("latent", "label")})
 
     def score(self, people: People) -> Float64Array:
         """The information reward of every open feature (people, features); NaN elsewhere."""
         positions, mask = self._inputs(people)
         if self.reward == "label":
-            return expected_information(people, people.askable, _VAESampler(self))
+            return expected_information(people, people.askable, self)
         open_ = torch.from_numpy(people.askable)
         size = max(1, ROWS // (self.samples * positions.shape[1]))
         with one_thread(), torch.no_grad():
@@ -160,26 +156,38 @@ class EDDI(LearnedPolicy):
             ]
         return torch.cat(rewards).double().numpy()
 
-    def _build(self, device: torch.device) -> None:
-        self.vae_ = _PartialVAE([len(k) for k in self.knots_], len(self.prior_)).to(device)
+    def given(self, X: Float32Array) -> Draw:  # noqa: N803
+        """The VAE as a sampler of what is unknown of ``X`` (people, features), as
+        ``edfa.predictors.conditional.Sampler`` describes it.
+        """
+        positions = torch.from_numpy(knot_positions(X, self.knots_))
+        with one_thread(), torch.no_grad():
+            known = self._known_total(positions, torch.from_numpy(~np.isnan(X)))
+            drawn = self._draw(self.vae_.believe(known))[0].numpy()
+
+        def draw(feature: int) -> tuple[Float32Array, Float64Array]:
+            knots = self.knots_[feature]
+            values = np.interp(drawn[..., feature], np.arange(len(knots)), knots).astype(np.float32)
+            return values, np.full(values.shape, 1 / self.samples)
+
+        return draw
+
+    def _build(self) -> None:
+        self.vae_ = _PartialVAE([len(k) for k in self.knots_], len(self.prior_))
 
     def _learn(self, data: TrainingData, progress: Progress | None) -> None:
-        self._build(data.device)
+        self._build_on(data.classes.device)
         optimiser = torch.optim.Adam(self.vae_.parameters(), lr=self.learning_rate)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, self.epochs)
         with_outcome = torch.cat([data.positions, data.classes[:, None].float()], dim=1)
-        device = with_outcome.device
+        everybody = torch.arange(len(with_outcome), device=with_outcome.device)
         for epoch in range(self.epochs):
-            for rows in torch.split(
-                torch.randperm(len(with_outcome), device=device), self.batch_size
-            ):
+            for rows in shuffled(everybody, self.batch_size):
                 positions = with_outcome[rows]
                 mask = torch.rand_like(positions) >= torch.rand_like(positions[:, :1])
                 mask[:, :-1] |= data.start
-                mask[:, -1] = torch.rand(len(rows), device=device) < 0.5
-                optimiser.zero_grad()
-                torch.autograd.backward(self._loss(positions, mask.float()))
-                optimiser.step()
+                mask[:, -1] = torch.rand(len(rows), device=rows.device) < 0.5
+                descend(optimiser, self._loss(positions, mask.float()))
             schedule.step()
             if progress:
                 progress(epoch + 1, self.epochs)
@@ -223,6 +231,15 @@ class EDDI(LearnedPolicy):
         latent, normal, uniform = torch.split(even.clamp(1e-4, 1 - 1e-4), sizes, dim=1)
         return torch.special.ndtri(latent), torch.special.ndtri(normal), uniform
 
+    def _known_total(self, positions: Tensor, mask: Tensor) -> Tensor:
+        """The sum (people, set) over what is known, from knot positions and mask (people,
+        features); the outcome is not.
+        """
+        unknown = torch.zeros(len(positions), 1)
+        return self.vae_.total(
+            torch.cat([positions, unknown], dim=1), torch.cat([mask.float(), unknown], dim=1)
+        )
+
     def _draw(self, belief: _Belief) -> tuple[Tensor, Tensor]:
         """Knot positions of all features (people, samples, features) and outcomes (people,
         samples), drawn together.
@@ -244,8 +261,7 @@ class EDDI(LearnedPolicy):
         features).
         """
         vae, features = self.vae_, positions.shape[1]
-        known = torch.cat([mask, torch.zeros(len(mask), 1, dtype=torch.bool)], dim=1).float()
-        total = vae.total(torch.cat([positions, torch.zeros(len(positions), 1)], dim=1), known)
+        total = self._known_total(positions, mask)
         drawn, outcome = self._draw(vae.believe(total))
         columns = torch.arange(features)
         feature = vae.element(drawn.flatten(0, 1), columns).view(*drawn.shape, SET)
@@ -258,33 +274,6 @@ class EDDI(LearnedPolicy):
             _expand(vae.believe(with_label))
         )
         return (gain - shared).mean(dim=1).masked_fill(~open_, torch.nan)
-
-
-class _VAESampler:
-    """The VAE as a sampler of what is unknown."""
-
-    def __init__(self, policy: EDDI) -> None:
-        self.policy = policy
-
-    def given(self, rows: Float32Array) -> Draw:
-        policy = self.policy
-        positions, mask = (
-            torch.from_numpy(knot_positions(rows, policy.knots_)),
-            torch.from_numpy(~np.isnan(rows)),
-        )
-        with one_thread(), torch.no_grad():
-            with_outcome = torch.cat([positions, torch.zeros(len(positions), 1)], dim=1)
-            known = torch.cat([mask, torch.zeros(len(mask), 1, dtype=torch.bool)], dim=1).float()
-            drawn = policy._draw(policy.vae_.believe(policy.vae_.total(with_outcome, known)))[
-                0
-            ].numpy()
-
-        def draw(feature: int) -> tuple[Float32Array, Float64Array]:
-            knots = policy.knots_[feature]
-            values = np.interp(drawn[..., feature], np.arange(len(knots)), knots).astype(np.float32)
-            return values, np.full(values.shape, 1 / policy.samples)
-
-        return draw
 
 
 def _expand(belief: _Belief) -> _Belief:

@@ -3,20 +3,18 @@ its spouses.
 """
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from edfa.acquisition.base import choose
 from edfa.acquisition.information import InformationPolicy, SamplerName
 from edfa.blanket.units import Blanket
-from edfa.data.rules import Rules
 from edfa.data.schema import Schema
 from edfa.errors import UnknownNameError
 from edfa.people import People
 from edfa.predictors.base import Predictor
 from edfa.predictors.conditional import Sampler
-from edfa.recourse.searcher import Searcher
 from edfa.typing import BoolArray, Float64Array, IntArray
 
 __all__ = ["EDFA"]
@@ -72,17 +70,7 @@ class EDFA(InformationPolicy):
     sampler: Sampler | SamplerName = "knn"
     model: Predictor | None = None
     aligned: bool = True
-
-    @classmethod
-    def default(
-        cls,
-        blanket: Blanket,
-        searcher: Searcher,
-        desired_class: int,
-        rules: Rules | None = None,
-    ) -> Self:
-        """EDFA on the advisor's blanket."""
-        return cls(blanket)
+    takes = ("blanket",)
 
     def __post_init__(self) -> None:
         if self.rank not in ("information", "cost"):

@@ -2,16 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from edfa.acquisition.base import Policy
-from edfa.blanket.units import Blanket
-from edfa.data.rules import Rules
 from edfa.errors import SettingError
 from edfa.people import People
-from edfa.recourse.searcher import Searcher
 from edfa.typing import Float64Array
 
 __all__ = ["Fixed"]
@@ -41,13 +38,7 @@ class Fixed(Policy):
     per_cost: bool = False
 
     @classmethod
-    def default(
-        cls,
-        blanket: Blanket,
-        searcher: Searcher,
-        desired_class: int,
-        rules: Rules | None = None,
-    ) -> Self:
+    def default(cls, **parts: Any) -> Self:
         """There is none: nobody but the user knows the order."""
         raise SettingError(
             "policy 'fixed' needs an order; pass edfa.acquisition.Fixed(('housing', 'duration'))"

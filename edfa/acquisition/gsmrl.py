@@ -6,6 +6,7 @@ Li, Oliva (2021), Active feature acquisition with generative surrogate models.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -16,8 +17,15 @@ with extra("neural", "GSMRL"):
     import torch
     from torch import Tensor, nn
 
-from edfa.acquisition.learned import LearnedPolicy, TrainingData, acquire_one, entropy
-from edfa.errors import UnknownNameError
+from edfa.acquisition.learned import (
+    LearnedPolicy,
+    TrainingData,
+    acquire_one,
+    answer,
+    descend,
+    entropy,
+    shuffled,
+)
 from edfa.people import People
 from edfa.predictors.base import Progress
 from edfa.predictors.bins import MAX_BINS, Bins, bin_network
@@ -102,12 +110,8 @@ class GSMRL(LearnedPolicy):
     device: str = "auto"
     per_cost = False
     networks = ("predictor_", "surrogate_", "actor_", "critic_")
-
-    def __post_init__(self) -> None:
-        self._check_settings(steps=self.steps, rounds=self.rounds)
-        self._check_settings(episodes=self.episodes, learning_rate=self.learning_rate)
-        if self.reward not in ("paper", "dense"):
-            raise UnknownNameError("reward", self.reward, ("paper", "dense"))
+    above_zero = ("steps", "rounds", "episodes", "learning_rate")
+    choices = MappingProxyType({"reward": ("paper", "dense")})
 
     def score(self, people: People) -> Float64Array:
         """The log probability with which the agent asks for each open feature (people, features).
@@ -120,28 +124,27 @@ class GSMRL(LearnedPolicy):
                 self.bins_.codes(np.column_stack([people.X, np.zeros(len(people))]))
             )
             observation = self._observe(positions, codes, mask)[0]
-            closed = torch.cat(
-                [torch.from_numpy(~people.askable), torch.full((len(people), 1), not self.stop)],
-                dim=1,
-            )
-            logs = (
-                self.actor_(observation)
-                .masked_fill(closed, -torch.inf)
-                .log_softmax(dim=1)
-                .double()
-                .numpy()
-            )
+            logs = self._act(observation, torch.from_numpy(~people.askable))[1].double().numpy()
         scores = np.where(people.askable, logs[:, :-1], np.nan)
         if self.stop:
             scores[logs[:, -1] >= logs[:, :-1].max(axis=1)] = np.nan
         return scores
 
-    def _build(self, device: torch.device) -> None:
+    def _act(self, observation: Tensor, taken: Tensor) -> tuple[Tensor, Tensor]:
+        """Which actions are closed, and the log probability of every action, (rows, actions).
+
+        ``taken`` (rows, features) are features that cannot be asked for; the last action stops.
+        """
+        closed = torch.cat([taken, torch.full_like(taken[:, :1], not self.stop)], dim=1)
+        logits = self.actor_(observation).masked_fill(closed, -torch.inf)
+        return closed, logits.log_softmax(dim=1)
+
+    def _build(self) -> None:
         knots, classes = [len(k) for k in self.knots_], len(self.prior_)
-        self.surrogate_ = self.bins_.network.to(device)
-        self.predictor_ = MaskedNet(knots, classes, HIDDEN).to(device)
+        self.surrogate_ = self.bins_.network
+        self.predictor_ = MaskedNet(knots, classes, HIDDEN)
         width = sum(len(t) for t in self.bins_.typical) + 5 * len(knots) + classes
-        self.actor_, self.critic_ = (_head(width, n).to(device) for n in (len(knots) + 1, 1))
+        self.actor_, self.critic_ = _head(width, len(knots) + 1), _head(width, 1)
         index = np.full((len(knots), MAX_BINS), -1)
         values = np.zeros((len(knots), MAX_BINS), dtype=np.float32)
         first = 0
@@ -162,8 +165,7 @@ class GSMRL(LearnedPolicy):
         What is known, the classes, and hints on the rest, from knot positions, bins and what is
         known of each row.
         """
-        columns = torch.arange(positions.shape[1], device=positions.device)
-        logits = self.predictor_(positions, columns, mask)
+        logits = answer(self.predictor_, positions, mask)
         hidden = torch.zeros(len(mask), 1, dtype=torch.bool, device=mask.device)
         without_outcome = self.bins_.one_hot(codes, torch.cat([mask, hidden], dim=1))
         guessed = torch.cat([codes[:, :-1], logits.argmax(dim=1, keepdim=True)], dim=1)
@@ -192,32 +194,27 @@ class GSMRL(LearnedPolicy):
         # features alone.
         rows = np.column_stack([data.rows, data.classes.cpu().numpy()]).astype(np.float32)
         self.bins_ = Bins.of(rows, seed=self.seed, epochs=max(1, self.pretrain))
-        self._build(data.device)
-        codes = torch.from_numpy(self.bins_.codes(rows)).to(data.device)
-        self._train_predictor(data)
+        device = data.classes.device
+        self._build_on(device)
+        codes = torch.from_numpy(self.bins_.codes(rows)).to(device)
+        optimiser = torch.optim.Adam(self.predictor_.parameters(), lr=1e-3)
+        everybody = torch.arange(len(rows), device=device)
+        for _ in range(self.pretrain):
+            for batch in shuffled(everybody, 256):
+                descend(optimiser, data.masked_loss(self.predictor_, batch))
         for network in (self.predictor_, self.surrogate_):
             network.eval().requires_grad_(False)
-        parameters = [*self.actor_.parameters(), *self.critic_.parameters()]
-        optimiser = torch.optim.Adam(parameters, lr=self.learning_rate)
+        agent = [*self.actor_.parameters(), *self.critic_.parameters()]
+        optimiser = torch.optim.Adam(agent, lr=self.learning_rate)
         for done in range(self.rounds):
-            chosen = torch.randint(len(rows), (self.episodes,), device=data.device)
+            chosen = torch.randint(len(rows), (self.episodes,), device=device)
             episodes = self._play(data, codes, chosen)
+            entries = torch.arange(len(episodes.action), device=device)
             for _ in range(4):
-                for part in torch.split(
-                    torch.randperm(len(episodes.action), device=data.device), 512
-                ):
-                    self._improve(optimiser, episodes, part)
+                for part in shuffled(entries, 512):
+                    descend(optimiser, self._loss(episodes, part), clipped=agent)
             if progress:
                 progress(done + 1, self.rounds)
-
-    def _train_predictor(self, data: TrainingData) -> None:
-        """Train the surrogate's classifier on random masks."""
-        optimiser = torch.optim.Adam(self.predictor_.parameters(), lr=1e-3)
-        for _ in range(self.pretrain):
-            for rows in torch.split(torch.randperm(len(data.positions), device=data.device), 256):
-                optimiser.zero_grad()
-                torch.autograd.backward(data.masked_loss(self.predictor_, rows))
-                optimiser.step()
 
     @torch.no_grad()
     def _play(self, data: TrainingData, codes: Tensor, rows: Tensor) -> _Episodes:
@@ -225,16 +222,12 @@ class GSMRL(LearnedPolicy):
         rows.
         """
         positions, classes, bins = data.positions[rows], data.classes[rows], codes[rows]
-        mask, alive = (
-            data.start_masks(len(rows)),
-            torch.ones(len(rows), dtype=torch.bool, device=rows.device),
-        )
-        steps = min(self.steps, int((~data.start).sum()))
+        mask, alive = data.start_masks(len(rows)), torch.ones_like(rows, dtype=torch.bool)
+        steps = data.questions(self.steps)
         observation, logits = self._observe(positions, bins, mask)
         log: list[tuple[Tensor, ...]] = []
         for step in range(steps):
-            closed = torch.cat([mask, torch.full_like(mask[:, :1], not self.stop)], dim=1)
-            logs = self.actor_(observation).masked_fill(closed, -torch.inf).log_softmax(dim=1)
+            closed, logs = self._act(observation, mask)
             action = torch.multinomial(logs.exp(), 1)[:, 0]
             of_action = logs.gather(1, action[:, None])[:, 0]
             stops = action == mask.shape[1]
@@ -243,63 +236,30 @@ class GSMRL(LearnedPolicy):
             )
             next_observation, next_logits = self._observe(positions, bins, next_mask)
             ends = stops | (step + 1 == steps)
-            reward = self._rewards(logits, next_logits, classes, data.costs, action, ends)
-            log.append(
-                (
-                    observation,
-                    closed,
-                    action,
-                    of_action,
-                    reward,
-                    self.critic_(observation)[:, 0],
-                    alive,
-                    ends,
-                )
-            )
+            cost = torch.where(stops, 0.0, data.costs[action.clamp(max=len(data.costs) - 1)])
+            # The drop in entropy less the price, and the log probability of the true class at the
+            # end or at each step.
+            truth = next_logits.log_softmax(dim=1).gather(1, classes[:, None])[:, 0]
+            reward = entropy(logits) - entropy(next_logits) - self.price * cost
+            reward = reward + truth * (ends if self.reward == "paper" else 1.0)
+            worth = self.critic_(observation)[:, 0]
+            log.append((observation, closed, action, of_action, reward, worth, alive, ends))
             alive = alive & ~ends
             mask, observation, logits = next_mask, next_observation, next_logits
         return _with_advantages(log)
 
-    def _rewards(
-        self,
-        before: Tensor,
-        after: Tensor,
-        classes: Tensor,
-        costs: Tensor,
-        action: Tensor,
-        ends: Tensor,
-    ) -> Tensor:
-        """The reward of each action (rows,): the drop in entropy less the price, and the
-        surrogate's log probability.
-
-        ``before`` and ``after`` are the surrogate's logits; its log probability of the true class
-        counts at the end (``"paper"``) or at each step (``"dense"``).
-        """
-        stops = action == len(costs)
-        cost = torch.where(stops, 0.0, costs[action.clamp(max=len(costs) - 1)])
-        log_probability = after.log_softmax(dim=1).gather(1, classes[:, None])[:, 0]
-        shaped = entropy(before) - entropy(after) - self.price * cost
-        return shaped + log_probability * (ends if self.reward == "paper" else 1.0)
-
-    def _improve(self, optimiser: torch.optim.Optimizer, episodes: _Episodes, part: Tensor) -> None:
-        """One step of proximal policy optimisation on a part of the entries."""
-        logits = self.actor_(episodes.observation[part]).masked_fill(
-            episodes.closed[part], -torch.inf
-        )
-        logs = logits.log_softmax(dim=1)
+    def _loss(self, episodes: _Episodes, part: Tensor) -> Tensor:
+        """The loss of proximal policy optimisation on a part of the entries."""
+        observation, closed = episodes.observation[part], episodes.closed[part]
+        logs = self._act(observation, closed[:, :-1])[1]
         of_action = logs.gather(1, episodes.action[part][:, None])[:, 0]
         ratio = (of_action - episodes.log_probability[part]).exp()
         advantage = episodes.advantage[part]
         gain = torch.minimum(ratio * advantage, ratio.clamp(1 - CLIP, 1 + CLIP) * advantage).mean()
-        critic_loss = (
-            (self.critic_(episodes.observation[part])[:, 0] - episodes.target[part]) ** 2
-        ).mean()
-        spread = -(logs.exp() * logs.masked_fill(episodes.closed[part], 0.0)).sum(dim=1).mean()
-        optimiser.zero_grad()
-        torch.autograd.backward(0.5 * critic_loss - gain - ENTROPY_BONUS * spread)
-        parameters = [*self.actor_.parameters(), *self.critic_.parameters()]
-        nn.utils.clip_grad_norm_(parameters, 1.0)
-        optimiser.step()
+        worth = self.critic_(observation)[:, 0]
+        critic_loss: Tensor = ((worth - episodes.target[part]) ** 2).mean()
+        spread = -(logs.exp() * logs.masked_fill(closed, 0.0)).sum(dim=1).mean()
+        return 0.5 * critic_loss - gain - ENTROPY_BONUS * spread
 
     def _arrays(self) -> dict[str, AnyArray]:
         cuts = {f"c.{i}": cut for i, cut in enumerate(self.bins_.cuts)}
@@ -313,14 +273,13 @@ class GSMRL(LearnedPolicy):
 
 def _head(width: int, outputs: int) -> nn.Sequential:
     """The actor's or the critic's network."""
-    layers = (
+    return nn.Sequential(
         nn.Linear(width, HIDDEN),
         nn.Tanh(),
         nn.Linear(HIDDEN, HIDDEN),
         nn.Tanh(),
         nn.Linear(HIDDEN, outputs),
     )
-    return nn.Sequential(*layers)
 
 
 def _with_advantages(log: list[tuple[Tensor, ...]]) -> _Episodes:

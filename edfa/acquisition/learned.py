@@ -4,9 +4,8 @@ without pickle.
 
 import json
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -31,14 +30,22 @@ from edfa.artifacts import (
 )
 from edfa.data.schema import Schema
 from edfa.data.table import Table
-from edfa.errors import DataError, SettingError, UnreadableError
+from edfa.errors import DataError, SettingError, UnknownNameError, UnreadableError
 from edfa.people import People
 from edfa.predictors.base import Predictor, Progress, UnfittedError, as_mappings
 from edfa.predictors.neural import check_weights, read_knots, restore_weights, weights_of
 from edfa.predictors.tokens import find_knots, knot_positions, one_thread
 from edfa.typing import AnyArray, Float32Array, Int64Array
 
-__all__ = ["LearnedPolicy", "TrainingData", "acquire_one", "entropy"]
+__all__ = [
+    "LearnedPolicy",
+    "TrainingData",
+    "acquire_one",
+    "answer",
+    "descend",
+    "entropy",
+    "shuffled",
+]
 
 POLICY_FILE = "policy.safetensors"
 
@@ -67,11 +74,6 @@ class TrainingData:
     start: Tensor
     costs: Tensor
 
-    @property
-    def device(self) -> torch.device:
-        """Where the tensors are."""
-        return self.positions.device
-
     def masked_loss(self, network: nn.Module, rows: Tensor) -> Tensor:
         """The cross-entropy of these rows under random masks with a uniform number of known
         features.
@@ -80,8 +82,11 @@ class TrainingData:
         """
         positions = self.positions[rows]
         mask = (torch.rand_like(positions) >= torch.rand_like(positions[:, :1])) | self.start
-        columns = torch.arange(positions.shape[1], device=positions.device)
-        return nn.functional.cross_entropy(network(positions, columns, mask), self.classes[rows])
+        return nn.functional.cross_entropy(answer(network, positions, mask), self.classes[rows])
+
+    def questions(self, most: int) -> int:
+        """How many features can be asked for in an episode, ``most`` at most."""
+        return min(most, int((~self.start).sum()))
 
     def start_masks(self, count: int) -> Tensor:
         """Masks (count, features) of people of whom the start set is known and nothing else."""
@@ -105,9 +110,21 @@ class LearnedPolicy(Policy):
 
     networks: ClassVar[tuple[str, ...]] = ()
     """Names of the attributes that hold the networks."""
+    above_zero: ClassVar[tuple[str, ...]] = ()
+    """Names of the settings that must be above zero."""
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """The words that a setting may have."""
     asks_model: ClassVar[bool] = False
     seed: int
     device: str
+
+    def __post_init__(self) -> None:
+        for name in self.above_zero:
+            if not getattr(self, name) > 0:
+                raise SettingError(f"{name} must be above zero, not {getattr(self, name)}")
+        for name, words in self.choices.items():
+            if getattr(self, name) not in words:
+                raise UnknownNameError(name, getattr(self, name), words)
 
     def fit(
         self,
@@ -156,8 +173,7 @@ class LearnedPolicy(Policy):
         with one_thread(), torch.random.fork_rng():
             torch.manual_seed(self.seed)
             self._learn(data, progress)
-        for network in self._networks().values():
-            network.to("cpu").eval()
+        self._networks().to("cpu").eval()
         return self
 
     def learnt_state(self) -> Mapping[str, Any]:
@@ -168,7 +184,7 @@ class LearnedPolicy(Policy):
         """
         if not hasattr(self, "knots_"):
             return {}
-        weights = {name: weights_of(network) for name, network in self._networks().items()}
+        weights = {name: weights_of(getattr(self, name)) for name in self.networks}
         return {
             "knots_": as_mappings(self.knots_),
             "prior_": self.prior_,
@@ -177,7 +193,7 @@ class LearnedPolicy(Policy):
         }
 
     @abstractmethod
-    def _build(self, device: torch.device) -> None:
+    def _build(self) -> None:
         """Set networks with fresh weights, from ``knots_``, ``prior_`` and what ``_restore``
         sets.
         """
@@ -186,8 +202,14 @@ class LearnedPolicy(Policy):
     def _learn(self, data: TrainingData, progress: Progress | None) -> None:
         """Build the networks and train them."""
 
-    def _networks(self) -> dict[str, nn.Module]:
-        return {name: getattr(self, name) for name in self.networks}
+    def _networks(self) -> nn.ModuleDict:
+        """All networks by name, as one module."""
+        return nn.ModuleDict({name: getattr(self, name) for name in self.networks})
+
+    def _build_on(self, device: torch.device) -> nn.ModuleDict:
+        """Networks with fresh weights on the device that trains, as one module."""
+        self._build()
+        return self._networks().to(device)
 
     def _arrays(self) -> dict[str, AnyArray]:
         """What else was learnt and is to be saved, by name."""
@@ -212,13 +234,9 @@ class LearnedPolicy(Policy):
         """Write settings as JSON and what was learnt as safetensors; no pickle."""
         self._check_fitted()
         arrays: dict[str, AnyArray] = {f"k.{i}": knots for i, knots in enumerate(self.knots_)}
-        arrays |= self._arrays() | {"prior": self.prior_}
-        for name, network in self._networks().items():
-            arrays |= {f"{name}.{key}": weights for key, weights in weights_of(network).items()}
-        parts = {POLICY_FILE: save_arrays(arrays)}
-        write_parts(
-            folder, type(self).__name__, json.loads(json.dumps(self.get_params(deep=False))), parts
-        )
+        arrays |= self._arrays() | {"prior": self.prior_} | weights_of(self._networks())
+        settings = json.loads(json.dumps(self.get_params(deep=False)))
+        write_parts(folder, type(self).__name__, settings, {POLICY_FILE: save_arrays(arrays)})
 
     @classmethod
     def from_folder(cls, folder: str | Path | Folder) -> Self:
@@ -231,32 +249,24 @@ class LearnedPolicy(Policy):
             )
         with readable(name):
             arrays = load_arrays(parts[POLICY_FILE], POLICY_FILE)
-            check_arrays(arrays, {"prior": ("f", None)}, POLICY_FILE)
-            others = [
-                name for name in arrays if name.split(".")[0] not in (*cls.networks, "k", "prior")
-            ]
-            check_arrays(arrays, dict.fromkeys(others, ("f", None)), POLICY_FILE)
+            weights = {
+                name: array for name, array in arrays.items() if name.split(".")[0] in cls.networks
+            }
+            others = [name for name in arrays if name not in weights]
+            check_arrays(arrays, dict.fromkeys(["prior", *others], ("f", None)), POLICY_FILE)
             if len(arrays["prior"]) < 2:
                 raise UnreadableError(f"{POLICY_FILE} is damaged: there are two classes or more")
             policy = cls(**settings)
             policy.knots_, policy.prior_ = read_knots(arrays, POLICY_FILE), arrays["prior"]
-            for network in cls.networks:
-                check_weights(
-                    partial(policy._fresh, arrays, network),
-                    _weights_in(arrays, network),
-                    POLICY_FILE,
-                )
-            policy._restore(arrays)
-            policy._build(torch.device("cpu"))
-            for network, module in policy._networks().items():
-                restore_weights(module, _weights_in(arrays, network))
-        return policy
 
-    def _fresh(self, arrays: Mapping[str, AnyArray], network: str) -> nn.Module:
-        """One of the networks with fresh weights, on the device that torch makes tensors on."""
-        self._restore(arrays)
-        self._build(torch.get_default_device())
-        return self._networks()[network]
+            def fresh() -> nn.Module:
+                policy._restore(arrays)
+                policy._build()
+                return policy._networks()
+
+            check_weights(fresh, weights, POLICY_FILE)
+            restore_weights(fresh(), weights)
+        return policy
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "knots_"):
@@ -272,17 +282,30 @@ class LearnedPolicy(Policy):
         """The policy that ``save_state`` wrote, with its settings; ``train`` is not needed."""
         return type(self).from_folder(folder)
 
-    def _check_settings(self, **above_zero: float) -> None:
-        if bad := [name for name, value in above_zero.items() if not value > 0]:
-            raise SettingError(f"{bad[0]} must be above zero, not {above_zero[bad[0]]}")
+
+def answer(network: nn.Module, positions: Tensor, mask: Tensor) -> Tensor:
+    """What a network over tokens says of rows (rows, outputs), from the knot positions of all
+    features and which of them are known, both (rows, features).
+    """
+    columns = torch.arange(positions.shape[1], device=positions.device)
+    return torch.as_tensor(network(positions, columns, mask))
 
 
-def _weights_in(arrays: Mapping[str, AnyArray], network: str) -> dict[str, AnyArray]:
-    """The saved weights of one network, by name."""
-    start = f"{network}."
-    return {
-        name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)
-    }
+def shuffled(rows: Tensor, size: int) -> Sequence[Tensor]:
+    """The ``rows`` (rows,) in random order, in batches of at most ``size``."""
+    return torch.split(rows[torch.randperm(len(rows), device=rows.device)], size)
+
+
+def descend(
+    optimiser: torch.optim.Optimizer, loss: Tensor, clipped: Sequence[nn.Parameter] = ()
+) -> None:
+    """One step down the gradient of ``loss``, whose norm over the parameters ``clipped`` is at
+    most 1.
+    """
+    optimiser.zero_grad()
+    torch.autograd.backward(loss)
+    nn.utils.clip_grad_norm_(clipped, 1.0)
+    optimiser.step()
 
 
 def acquire_one(mask: Tensor, feature: Tensor) -> Tensor:

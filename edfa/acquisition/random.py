@@ -1,16 +1,13 @@
 """Random orders: over all features, and over the blanket (the paper's random variant)."""
 
 from dataclasses import dataclass, field
-from typing import Self
 
 import numpy as np
 
 from edfa.acquisition.base import Policy
 from edfa.blanket.units import Blanket
-from edfa.data.rules import Rules
 from edfa.explanation.partition import members
 from edfa.people import People
-from edfa.recourse.searcher import Searcher
 from edfa.typing import Float64Array
 
 __all__ = ["Random", "RandomBlanket"]
@@ -43,17 +40,7 @@ class RandomBlanket(Policy):
     blanket: Blanket = field()  # required, whatever the default of all policies
     aligned: bool = True
     per_cost: bool = False
-
-    @classmethod
-    def default(
-        cls,
-        blanket: Blanket,
-        searcher: Searcher,
-        desired_class: int,
-        rules: Rules | None = None,
-    ) -> Self:
-        """A random order of the advisor's blanket."""
-        return cls(blanket)
+    takes = ("blanket",)
 
     def score(self, people: People) -> Float64Array:
         """A random number for every member that may be asked, (people, features); NaN elsewhere."""

@@ -28,7 +28,6 @@ from edfa.people import Background, People
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.reading import parse_json
 from edfa.recourse.find import find_recourse
-from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.typing import BoolArray, Float32Array, Float64Array
 
@@ -106,6 +105,7 @@ class SurvivalPolicy(Policy):
     n_draws: int = 4
     seed: int = 0
     aligned: bool = True
+    takes = ("blanket", "searcher", "rules", "desired_class")
     steps_: tuple[Step, ...] = field(init=False)
     searcher_: SurvivalSearch = field(init=False)
 
@@ -116,19 +116,6 @@ class SurvivalPolicy(Policy):
             )
         if self.n_people < 2 or self.n_draws < 1:
             raise SettingError("n_people: at least 2; n_draws: at least 1")
-
-    @classmethod
-    def default(
-        cls,
-        blanket: Blanket,
-        searcher: Searcher,
-        desired_class: int,
-        rules: Rules | None = None,
-    ) -> Self:
-        """An order for plans of the advisor's searcher, under its rules, that lead to the
-        favourable class.
-        """
-        return cls(blanket, searcher, rules=rules, desired_class=desired_class)
 
     @property
     def order_(self) -> tuple[str, ...]:

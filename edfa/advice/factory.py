@@ -183,7 +183,9 @@ def new_policy(
     """The policy, not fitted; one that plans, under the rules given."""
     favourable = schema.classes.index(schema.favourable)
     if isinstance(chosen, str):
-        return POLICIES[chosen].default(blanket, searcher, favourable, rules)
+        return POLICIES[chosen].default(
+            blanket=blanket, searcher=searcher, desired_class=favourable, rules=rules
+        )
     policy: Policy = clone(chosen)
     own = policy.get_params(deep=False)
     if rules is not None and "rules" in own:
