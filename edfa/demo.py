@@ -20,7 +20,8 @@ from edfa.data.rules import Rules
 from edfa.data.table import Table
 from edfa.recourse.plans import Plan
 from edfa.text import html, narrate, phrases
-from edfa.text.interview_page import interview_html, interview_sentences
+from edfa.text.interview_page import interview_html
+from edfa.text.record import InterviewRecord
 from edfa.text.summaries import say_summary
 from edfa.writing import write_text
 
@@ -214,7 +215,7 @@ def story(demo: Demo) -> list[tuple[str, list[str]]]:
     """The demo as lines of text under headings, for the terminal: first the applicant, then the
     machinery.
     """
-    sentences = interview_sentences(demo.interview)
+    sentences = InterviewRecord(demo.interview).sentences()
     turns = [
         line
         for turn in demo.turns

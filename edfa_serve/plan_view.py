@@ -4,14 +4,10 @@ side.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any
 
-from edfa.advice.interview import Interview
-from edfa.data.schema import Feature
-from edfa.recourse.plans import Change, Plan
 from edfa.text import phrases
-from edfa.text.steps import not_known, shortened, waits
+from edfa.text.record import InterviewRecord, PlanRecord
+from edfa.text.steps import Step
 from edfa_serve.wording import Wording
 
 __all__ = ["Comparison", "PlanView", "Row", "compare", "show_plans"]
@@ -27,7 +23,7 @@ class Row:
     label: str
     before: str
     after: str
-    works: str = ""
+    works: str
 
 
 @dataclass(frozen=True)
@@ -56,150 +52,71 @@ class Comparison:
     rows: tuple[tuple[str, tuple[tuple[str, bool], ...]], ...]
 
 
-def show_plans(interview: Interview, wording: Wording, chosen: str | None) -> tuple[PlanView, ...]:
+def show_plans(
+    record: InterviewRecord, wording: Wording, chosen: str | None
+) -> tuple[PlanView, ...]:
     """The cards of the plans that are offered now; the first is marked if the person may act on
     it.
     """
-    may_act = interview.standing.may_act
+    may_act = record.interview.standing.may_act
     uncovered = (wording("plans.covered", letter=LETTERS[0]),) if may_act else ()
     return tuple(
         PlanView(
-            id=plan.id,
-            letter=LETTERS[number],
-            name=wording("plans.name", letter=LETTERS[number]),
-            rows=tuple(_row(change, plan, interview, wording) for change in plan.changes),
-            facts=_facts(plan, interview, wording),
-            notes=_notes(plan, interview, wording) + (uncovered if number else ()),
-            chosen=plan.id == chosen,
+            id=offered.plan.id,
+            letter=letter,
+            name=wording("plans.name", letter=letter),
+            rows=tuple(_row(step, wording) for step in offered.steps),
+            facts=_facts(offered, wording),
+            notes=offered.notes + (uncovered if number else ()),
+            chosen=offered.plan.id == chosen,
             first=may_act and number == 0,
         )
-        for number, plan in enumerate(interview.plans())
+        for number, (letter, offered) in enumerate(zip(LETTERS, record.plans, strict=False))
     )
 
 
-def _row(change: Change, plan: Plan, interview: Interview, wording: Wording) -> Row:
+def _row(step: Step, wording: Wording) -> Row:
     """One change, in words."""
-    name = change.feature
-    label, before = (
-        wording.label(name),
-        wording.value(name, shortened(wording.schema[name], change.before, 0)),
+    works = wording("plans.wait") if step.time else ""
+    if isinstance(step.enough, tuple):
+        works = wording("plans.works", low=step.enough[0], high=step.enough[1])
+    elif step.enough:
+        works = wording("plans.works_open", bound=step.enough)
+    before, after = (
+        phrases.unquoted(value, wording.language) for value in (step.before, step.after)
     )
-    if waits(change, plan, interview.fitted.schema, interview.fitted.rules):
-        way = 1 if change.after > change.before else -1
-        return Row(
-            name,
-            label,
-            before,
-            wording.value(name, shortened(wording.schema[name], change.after, way)),
-            wording("plans.wait"),
-        )
-    after, works = _goal(
-        change, wording, reserve=plan.survival is not None and bool(_unknown(plan, interview))
-    )
-    return Row(name, label, before, after, works)
+    return Row(step.feature.name, wording.label(step.feature.name), before, after, works)
 
 
-def _goal(change: Change, wording: Wording, *, reserve: bool) -> tuple[str, str]:
-    """Where to go, and what else works. With a ``reserve``, the plan goes as far as it says, not
-    only to the edge.
-    """
-    name, low, high, after = change.feature, change.low, change.high, change.after
-    way, feature = _way(change), wording.schema[change.feature]
-    if low is not None and high is not None and low != high:
-        start, end = _inside(feature, low, high)
-        first = (
-            wording.number(float(start)) if isinstance(start, Real) else wording.value(name, start)
-        )
-        goal = (
-            min(max(shortened(feature, after, way), start), end)
-            if isinstance(start, Real)
-            else after
-        )
-        return wording.value(name, goal), wording(
-            "plans.works", low=first, high=wording.value(name, end)
-        )
-    if (low is None) == (high is None):
-        return wording.value(name, shortened(feature, after, way)), ""
-    side, end = (-1, high) if low is None else (1, low)
-    if reserve or end == after:
-        return wording.bounded(name, shortened(feature, after, side), side), ""
-    bound = wording.bounded(name, shortened(feature, end, side), side)
-    return wording.value(name, shortened(feature, after, side)), wording(
-        "plans.works_open", bound=bound
-    )
-
-
-def _inside(feature: Feature, low: Any, high: Any) -> tuple[Any, Any]:
-    """The ends of a range, rounded inwards unless nothing would be left."""
-    start, end = shortened(feature, low, 1), shortened(feature, high, -1)
-    return (start, end) if not isinstance(low, Real) or start < end else (low, high)
-
-
-def _way(change: Change) -> int:
-    """1: a number goes up, -1: down; 0: it is no number."""
-    if not isinstance(change.before, Real) or not isinstance(change.after, Real):
-        return 0
-    return 1 if change.after > change.before else -1
-
-
-def _facts(plan: Plan, interview: Interview, wording: Wording) -> tuple[tuple[str, str], ...]:
+def _facts(offered: PlanRecord, wording: Wording) -> tuple[tuple[str, str], ...]:
     """What is said of a plan beside its changes."""
-    before, after = wording.pair(plan.probability_before, plan.probability_after)
-    months = plan.months
-    return (
-        (wording("plans.after"), wording("plans.after_value", before=before, after=after)),
-        (wording("plans.holds"), _holds(plan, interview, wording)),
-        (wording("plans.people"), _people(plan, wording)),
-        (
-            wording("plans.effort"),
-            wording("plans.effort_value", effort=wording.number(max(round(plan.effort, 2), 0.01))),
-        ),
-        (
-            wording("plans.time"),
-            wording("plans.about", time=phrases.duration(months, wording.language))
-            if months
-            else wording("plans.at_once"),
-        ),
-    )
-
-
-def _holds(plan: Plan, interview: Interview, wording: Wording) -> str:
-    if plan.survival is None:
-        return wording("plans.holds_unknown")
-    if plan.survival == 1 and not _unknown(plan, interview):
-        return wording("plans.holds_all")
-    cases = phrases.cases(wording.language, plan.survival)
-    return (
-        wording("plans.holds_unknown")
-        if cases is None
-        else wording("plans.holds_value", cases=cases[0])
-    )
-
-
-def _people(plan: Plan, wording: Wording) -> str:
-    if plan.support is None:
-        return wording("plans.holds_unknown")
-    if not plan.support or plan.support_share is None:
-        return wording("plans.people_none")
-    return wording(
-        "plans.people_value",
-        plan.support,
-        well=wording.number(round(plan.support * plan.support_share)),
-    )
-
-
-def _unknown(plan: Plan, interview: Interview) -> list[str]:
-    """What is not known and the model would see."""
-    fitted = interview.fitted
-    return not_known(plan, fitted.decisive)
-
-
-def _notes(plan: Plan, interview: Interview, wording: Wording) -> tuple[str, ...]:
-    """What speaks against relying on the plan."""
-    open_facts = len(_unknown(plan, interview))
-    notes = [] if plan.valid else [wording("plans.stale")]
-    notes += [wording("plans.rare")] if plan.inlier is False else []
-    return (*notes, *([wording("plans.open", open_facts)] if open_facts else []))
+    plan, language, not_said = offered.plan, wording.language, wording("plans.holds_unknown")
+    shares = phrases.hundredths(plan.probability_before, plan.probability_after, language)
+    before, after = (wording("of", n=share, total=100) for share in shares)
+    cases = None if plan.survival is None else phrases.cases(language, plan.survival)
+    holds = wording("plans.holds_value", cases=cases[0]) if cases else not_said
+    if plan.survival == 1 and not offered.unknown:
+        holds = wording("plans.holds_all")
+    people = not_said
+    if plan.support is not None:
+        well = wording.number(round(plan.support * (plan.support_share or 0.0)))
+        counted = plan.support and plan.support_share is not None
+        people = (
+            wording("plans.people_value", plan.support, well=well)
+            if counted
+            else wording("plans.people_none")
+        )
+    effort, time = wording.number(max(round(plan.effort, 2), 0.01)), wording("plans.at_once")
+    if plan.months:
+        time = wording("plans.about", time=phrases.duration(plan.months, language))
+    facts = {
+        "after": wording("plans.after_value", before=before, after=after),
+        "holds": holds,
+        "people": people,
+        "effort": wording("plans.effort_value", effort=effort),
+        "time": time,
+    }
+    return tuple((wording(f"plans.{heading}"), text) for heading, text in facts.items())
 
 
 def compare(plans: Sequence[PlanView], wording: Wording) -> Comparison | None:
@@ -208,16 +125,14 @@ def compare(plans: Sequence[PlanView], wording: Wording) -> Comparison | None:
     """
     if len(plans) < 2:
         return None
-    labels = dict.fromkeys(
-        (row.feature, row.label, row.before) for plan in plans for row in plan.rows
-    )
+    labels = {row.feature: row for plan in plans for row in plan.rows}
     rows = []
-    for feature, label, before in labels:
-        after = [
-            next((row.after for row in plan.rows if row.feature == feature), "") for plan in plans
-        ]
-        heading = f"{label} ({wording('now')}: {before})"
-        rows.append((heading, tuple((text or wording("plans.same"), bool(text)) for text in after)))
-    for number, (heading, _) in enumerate(plans[0].facts):
-        rows.append((heading, tuple((plan.facts[number][1], False) for plan in plans)))
+    for feature, first in labels.items():
+        goals = [{row.feature: row.after for row in plan.rows}.get(feature, "") for plan in plans]
+        heading = f"{first.label} ({wording('now')}: {first.before})"
+        rows.append((heading, tuple((goal or wording("plans.same"), bool(goal)) for goal in goals)))
+    rows += [
+        (facts[0][0], tuple((text, False) for _, text in facts))
+        for facts in zip(*(plan.facts for plan in plans), strict=True)
+    ]
     return Comparison(tuple(plan.name for plan in plans), tuple(rows))

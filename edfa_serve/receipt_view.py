@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 
 from edfa.advice.receipt import Receipt
+from edfa.text.record import InterviewRecord
 from edfa_serve.limits import GRADES, make_controls
 from edfa_serve.plan_view import PlanView, show_plans
 from edfa_serve.service import Session
@@ -26,12 +27,12 @@ class ReceiptView:
 
 def show_receipt(session: Session, receipt: Receipt, wording: Wording) -> ReceiptView:
     """A receipt that was just made of a session, in its language."""
-    interview = session.interview
+    interview, record = session.interview, InterviewRecord(session.interview)
     decision, standing = (
         show_decision(interview.decision, wording),
-        show_standing(interview, wording),
+        show_standing(record, wording),
     )
-    plans = show_plans(interview, wording, session.chosen)
+    plans = show_plans(record, wording, session.chosen)
     chosen = next((plan.name for plan in plans if plan.chosen), "")
     none = wording("receipt.none")
     signature = (
@@ -41,7 +42,7 @@ def show_receipt(session: Session, receipt: Receipt, wording: Wording) -> Receip
     )
     rows = {
         "decision": decision.outcome,
-        "estimate": " ".join(decision.sentences),
+        "estimate": decision.estimate,
         "standing": f"{standing.badge}. {' '.join(standing.sentences)}",
         "certificate": receipt.certificate or wording("receipt.no_promise"),
         "chosen": chosen or none,

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from edfa.advice.interview import Interview
 from edfa.data.rules import NO_OVERLAY
 from edfa.errors import EdfaError, MismatchError, PendingError
+from edfa.text.record import InterviewRecord
 from edfa_serve.forms import Field, Given, make_field
 from edfa_serve.limits import make_controls
 from edfa_serve.rendering import has_letter, redirect, render
@@ -96,7 +97,7 @@ def question_page(
     """The next question; with what was ``given`` if it is put again because of an ``error``."""
     visit = note_shown(visit, "question")
     interview = visit.session.interview
-    question = show_question(interview, visit.wording, given, error)
+    question = show_question(InterviewRecord(interview), visit.wording, given, error)
     if question is None:
         return redirect("/result")
     return render(
@@ -132,7 +133,8 @@ def result_page(
     """
     visit = note_shown(visit, "result")
     session, wording, fitted = visit.session, visit.wording, visit.service.advisor.fitted
-    question = show_question(session.interview, wording, given, error) if session.asking else None
+    record = InterviewRecord(session.interview)
+    question = show_question(record, wording, given, error) if session.asking else None
     controls = make_controls(fitted, wording, session.interview.overlay, limits, wrong)
     errors = [(control.id, control.error) for control in controls if control.error]
     return render(

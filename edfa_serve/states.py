@@ -1,27 +1,24 @@
 """Interviews, plans and schemas as the API's models: the same words as everywhere else."""
 
-import json
 from typing import Any
 
-from edfa.advice.assessment import Decision, Question
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.interview import Interview
 from edfa.advice.receipt import Verification
-from edfa.data.encode import Levels
+from edfa.data.encode import Measure
 from edfa.data.rules import Overlay
-from edfa.recourse.plans import NoPlan, Plan
-from edfa.text import narrate, phrases
+from edfa.data.schema import Schema
+from edfa.text import phrases
+from edfa.text.record import InterviewRecord, PlanRecord
 from edfa_serve import models
 from edfa_serve.service import Session
 
 __all__ = ["interview_state", "offered", "schema_state", "supposed_state", "verified_state"]
 
-OVERLAY_FIELDS = tuple(models.Overlay.model_fields)
-
 
 def interview_state(session: Session) -> models.InterviewState:
     """All that is to be known of a session."""
-    interview = session.interview
+    interview, record = session.interview, InterviewRecord(session.interview)
     return models.InterviewState(
         **dict(offered(session)),
         id=session.id,
@@ -32,138 +29,72 @@ def interview_state(session: Session) -> models.InterviewState:
         facts=dict(interview.log.facts),
         declined=list(interview.log.declined),
         flags=list(interview.flags),
-        decision=_decision(interview, session.decision),
-        standing=_standing(session),
-        question=_question(interview, session.question),
-        overlay=_overlay(session.interview.overlay),
+        decision=_decision(record),
+        standing=_standing(record),
+        question=_question(record),
+        overlay=_overlay(interview.overlay),
     )
 
 
 def offered(session: Session, k: int = 3) -> models.Offered:
     """At most k plans of a session, or why there is none."""
-    plans, no_plan = _plans(session.interview, k)
-    return models.Offered(seq=session.seq, chosen=session.chosen, plans=plans, no_plan=no_plan)
+    plans = _plans(InterviewRecord(session.interview, k))
+    return models.Offered(seq=session.seq, chosen=session.chosen, **plans)
 
 
 def supposed_state(session: Session, supposed: Interview) -> models.Supposed:
     """What would be if ``supposed`` were so."""
-    plans, no_plan = _plans(supposed, 3)
-    return models.Supposed(
-        seq=session.seq,
-        decision=_decision(supposed, supposed.decision),
-        plans=plans,
-        no_plan=no_plan,
-    )
+    record = InterviewRecord(supposed)
+    return models.Supposed(seq=session.seq, decision=_decision(record), **_plans(record))
 
 
-def _decision(interview: Interview, decision: Decision) -> models.DecisionState:
-    schema, language = interview.fitted.schema, interview.language
-    return models.DecisionState(
-        outcome=decision.outcome,
-        label=schema.outcome(decision.outcome, language),
-        favourable=decision.favourable,
-        probability=decision.probability,
-        threshold=decision.threshold,
-        cases=decision.cases,
-        sentence=narrate.decision(decision, schema, language),
-    )
+def _decision(record: InterviewRecord) -> models.DecisionState:
+    decision, interview = record.interview.decision, record.interview
+    label = interview.fitted.schema.outcome(decision.outcome, interview.language)
+    words = {"label": label, "sentence": record.decision}
+    return models.DecisionState.model_validate(vars(decision) | words)
 
 
-def _standing(session: Session) -> models.StandingState:
-    interview, standing = session.interview, session.standing
+def _standing(record: InterviewRecord) -> models.StandingState:
+    interview, standing = record.interview, record.interview.standing
     return models.StandingState(
         status=standing.status,
         may_act=standing.may_act,
         deviations=list(standing.deviations),
-        sentence=narrate.standing(standing, interview.language),
+        sentence=record.standing,
         guarantee=interview.guarantee if standing.may_act else None,
     )
 
 
-def _question(interview: Interview, question: Question | None) -> models.QuestionState | None:
-    schema, language = interview.fitted.schema, interview.language
+def _question(record: InterviewRecord) -> models.QuestionState | None:
+    fitted, question = record.interview.fitted, record.interview.question
     if question is None:
         return None
-    feature = schema[question.feature]
-    said = feature.said(language)
-    return models.QuestionState(
-        feature=question.feature,
-        label=said.label,
-        unit=said.unit,
-        ask=said.ask,
-        hint=said.hint,
-        cost=question.cost,
-        spent=question.spent,
-        left=question.left,
-        why=question.why,
-        sentence=narrate.question(question, schema, language),
-        choices=[
-            models.Choosable(value=choice, label=phrases.value(feature, choice, language))
-            for choice in question.choices
-        ],
-        low=question.low,
-        high=question.high,
-    )
+    words = {"feature": question.feature, "sentence": record.question[0]}
+    asked = _asked(fitted, question.feature, record.interview.language)
+    return models.QuestionState.model_validate(vars(question) | asked | words)
 
 
-def _plans(
-    interview: Interview, k: int
-) -> tuple[list[models.PlanState], models.NoPlanState | None]:
-    plans = interview.plans(k)
-    no_plan = None if plans else interview.no_plan
-    return [_plan(interview, plan) for plan in plans], None if no_plan is None else _no_plan(
-        interview, no_plan
-    )
+def _plans(record: InterviewRecord) -> dict[str, Any]:
+    """The plans, and why there is none."""
+    schema, language = record.interview.fitted.schema, record.interview.language
+    return {
+        "plans": [_plan(offered, schema, language) for offered in record.plans],
+        "no_plan": None
+        if record.why_no_plan is None
+        else models.NoPlanState.model_validate(
+            vars(record.why_no_plan) | {"sentence": record.no_plan}
+        ),
+    }
 
 
-def _plan(interview: Interview, plan: Plan) -> models.PlanState:
-    fitted, language = interview.fitted, interview.language
-    visible = fitted.decisive
-    sentence = narrate.plan(
-        plan,
-        fitted.schema,
-        language,
-        blanket=visible,
-        locked=interview.overlay.locked,
-        operator=fitted.rules,
-    )
+def _plan(offered: PlanRecord, schema: Schema, language: str) -> models.PlanState:
     changes = [
-        models.ChangeState(
-            feature=change.feature,
-            label=fitted.schema[change.feature].said(language).label,
-            before=change.before,
-            after=change.after,
-            low=change.low,
-            high=change.high,
-        )
-        for change in plan.changes
+        vars(change) | {"label": schema[change.feature].said(language).label}
+        for change in offered.plan.changes
     ]
-    return models.PlanState(
-        id=plan.id,
-        changes=changes,
-        reached=plan.reached,
-        probability_before=plan.probability_before,
-        probability_after=plan.probability_after,
-        effort=plan.effort,
-        months=plan.months,
-        survival=plan.survival,
-        support=plan.support,
-        support_share=plan.support_share,
-        unknown=list(plan.unknown),
-        sentence=sentence,
-    )
-
-
-def _no_plan(interview: Interview, no_plan: NoPlan) -> models.NoPlanState:
-    fitted = interview.fitted
-    sentence = narrate.no_plan(no_plan, fitted.schema, interview.language, operator=fitted.rules)
-    return models.NoPlanState(reason=no_plan.reason, unlock=list(no_plan.unlock), sentence=sentence)
-
-
-def _overlay(overlay: Overlay) -> models.Overlay:
-    """The limits that the API knows; the page may have set others."""
-    content: dict[str, Any] = json.loads(overlay.to_json())
-    return models.Overlay(**{name: content[name] for name in OVERLAY_FIELDS})
+    words = {"changes": changes, "sentence": offered.sentence}
+    return models.PlanState.model_validate(vars(offered.plan) | words)
 
 
 def schema_state(
@@ -178,47 +109,43 @@ def schema_state(
         advisor=fitted.fingerprint,
         favourable=schema.favourable,
         outcomes={name: schema.outcome(name, language) for name in schema.classes},
-        features=[_feature(fitted, number, language) for number in range(len(schema))],
+        features=[_feature(fitted, name, language) for name in schema.names],
     )
 
 
-def _feature(fitted: FittedAdvisor, number: int, language: str) -> models.FeatureState:
-    feature, column = fitted.schema.features[number], fitted.encoder.columns[number]
-    said = feature.said(language)
-    levels = column.levels if isinstance(column, Levels) else ()
-    ends = (None, None) if isinstance(column, Levels) else (column.low, column.high)
-    return models.FeatureState(
-        name=feature.name,
-        label=said.label,
-        unit=said.unit,
-        kind=feature.kind,
-        start=feature.start,
-        asked=bool(fitted.relevant[number]) and feature.name not in fitted.rules.never_ask,
-        sensitive=feature.sensitive,
-        cost=feature.cost,
-        ask=said.ask,
-        hint=said.hint,
-        choices=[
-            models.Choosable(value=level, label=phrases.value(feature, level, language))
-            for level in levels
+def _feature(fitted: FittedAdvisor, name: str, language: str) -> models.FeatureState:
+    relevant = bool(fitted.relevant[fitted.schema.index(name)])
+    asked = {"asked": relevant and name not in fitted.rules.never_ask}
+    return models.FeatureState.model_validate(
+        vars(fitted.schema[name]) | _asked(fitted, name, language) | asked
+    )
+
+
+def _overlay(overlay: Overlay) -> models.Overlay:
+    """The limits that the API knows; the page may have set others."""
+    content = overlay.to_dict()
+    return models.Overlay(**{name: content[name] for name in models.Overlay.model_fields})
+
+
+def _asked(fitted: FittedAdvisor, name: str, language: str) -> dict[str, Any]:
+    """How a fact is asked for in a language, and which answers it may have."""
+    feature, column = fitted.schema[name], fitted.encoder[name]
+    said, levels = feature.said(language), getattr(column, "levels", ())
+    return {
+        **{part: getattr(said, part) for part in ("label", "unit", "ask", "hint")},
+        "choices": [
+            {"value": level, "label": phrases.value(feature, level, language)} for level in levels
         ],
-        low=ends[0],
-        high=ends[1],
-    )
+        "low": column.low if isinstance(column, Measure) else None,
+        "high": column.high if isinstance(column, Measure) else None,
+    }
 
 
 def verified_state(verification: Verification) -> models.Verified:
     """What became of a receipt."""
-    differences = [
-        models.DifferenceState(part=part.part, receipt=part.receipt, today=part.today)
-        for part in verification.differences
-    ]
-    return models.Verified.model_validate(
-        {
-            "holds": verification.holds,
-            "signature": verification.signature,
-            "advisor": verification.advisor,
-            "differences": differences,
-            "sentence": str(verification),
-        }
-    )
+    words = {
+        "holds": verification.holds,
+        "differences": [vars(part) for part in verification.differences],
+        "sentence": str(verification),
+    }
+    return models.Verified.model_validate(vars(verification) | words)

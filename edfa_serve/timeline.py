@@ -60,7 +60,7 @@ def show_timeline(interview: Interview, wording: Wording) -> Timeline:
             price=moment.spent,
             spent=wording.number(moment.spent),
             options=0 if moment.decision.favourable else len(may & {*moment.counterfactual}),
-            estimate=wording.chances(moment.decision)[0],
+            estimate=wording.count(moment.decision),
             stop=moment.step == stop,
         )
         for moment in moments

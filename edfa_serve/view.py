@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from edfa.advice.assessment import Decision, Question
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.interview import Interview
 from edfa.advice.standing import Standing
-from edfa.text import narrate, phrases
+from edfa.text import narrate
+from edfa.text.record import InterviewRecord
 from edfa_serve.forms import Field, Given, make_field
 from edfa_serve.lists import FactList, show_lists
 from edfa_serve.plan_view import Comparison, PlanView, compare, show_plans
@@ -43,19 +44,17 @@ LIGHTS: Mapping[str, Light] = {
 
 @dataclass(frozen=True)
 class DecisionView:
-    """The decision: its title, sentences, the estimate and what is needed as counts, and as shares
-    from 0 to 100.
+    """The decision: its title, the estimate and what is needed in a sentence, the estimate as a
+    count, and both as shares from 0 to 100.
     """
 
     title: str
     outcome: str
     favourable: bool
-    sentences: tuple[str, ...]
+    estimate: str
     count: str
-    needed: str
     share: float
     line: float | None
-    meter: str
 
 
 @dataclass(frozen=True)
@@ -124,39 +123,23 @@ class Supposition:
 
 def show_decision(decision: Decision, wording: Wording) -> DecisionView:
     """The decision in words and counts."""
-    count, needed = wording.chances(decision)
     outcome = wording.outcome(decision.outcome)
-    tie = (
-        not decision.favourable
-        and decision.threshold is not None
-        and decision.probability >= decision.threshold
-    )
-    second = wording(
-        "decision.more" if tie else "decision.needed" if needed else "decision.likeliest",
-        needed=needed,
-    )
-    key = "decision.meter" if needed else "decision.meter_plain"
-    estimate = wording("decision.estimate", wanted=wording.wanted, count=count)
-    if decision.cases is not None:
-        estimate, second = wording("decision.cases", wanted=wording.wanted, count=count), ""
     return DecisionView(
         title=wording("decision.title", outcome=outcome),
         outcome=outcome,
         favourable=decision.favourable,
-        sentences=tuple(sentence for sentence in (estimate, second) if sentence),
-        count=count,
-        needed=needed,
+        estimate=narrate.estimate(decision, wording.schema, wording.language),
+        count=wording.count(decision),
         share=round(100 * decision.probability, 1),
         line=None if decision.threshold is None else round(100 * decision.threshold, 1),
-        meter=wording(key, wanted=wording.wanted, count=count, needed=needed),
     )
 
 
-def show_standing(interview: Interview, wording: Wording) -> StandingView:
+def show_standing(record: InterviewRecord, wording: Wording) -> StandingView:
     """Whether the person may act, with the promise if there is one."""
-    standing, certificate = interview.standing, interview.certificate
-    light = _light(standing, interview.question)
-    sentences = [narrate.standing(standing, wording.language)]
+    interview, standing = record.interview, record.interview.standing
+    light, certificate = _light(standing, interview.question), interview.certificate
+    sentences = [record.standing]
     if light == "granted" and interview.question is not None:
         sentences.append(wording("standing.still_open"))
     if standing.since is not None and not standing.may_act:
@@ -176,48 +159,17 @@ def _light(standing: Standing, question: Question | None) -> Light:
 
 
 def show_question(
-    interview: Interview, wording: Wording, given: Given | None = None, error: str = ""
+    record: InterviewRecord, wording: Wording, given: Given | None = None, error: str = ""
 ) -> QuestionView | None:
     """The next question, with what was entered if the form is shown again; None: there is none."""
-    question = interview.question
+    question, encoder = record.interview.question, record.interview.fitted.encoder
     if question is None:
         return None
-    name, sensitive = question.feature, wording.schema[question.feature].sensitive
-    field = make_field(wording, interview.fitted.encoder, name, given=given, error=error)
-    more = (
-        [wording("question.unlocks", labels=wording.labels(question.unlocks))]
-        if question.unlocks
-        else []
-    )
-    more += [wording("question.sensitive")] if sensitive else []
-    cost, spent = wording.number(question.cost), wording.number(question.spent)
-    more.append(
-        wording("question.cost", cost=cost, spent=spent)
-        if question.cost
-        else wording("question.free")
-    )
-    left = wording("question.left", question.left)
-    return QuestionView(
-        name, field.ask or field.label, field, left, _why(question, wording), tuple(more)
-    )
-
-
-def _why(question: Question, wording: Wording) -> str:
-    """Why this question is asked, as one sentence."""
-    if question.why == "survival":
-        now, then = question.survival_now, question.survival_then
-        better = now is not None and then is not None and then > now
-        cases = phrases.cases(wording.language, now or 0.0, then or 0.0) if better else None
-        if cases is None:
-            return wording("question.lasting")
-        if not now:  # without it nobody can be given advice
-            return wording("question.first", then=cases[1])
-        return wording("question.survival", now=cases[0], then=cases[1])
-    if question.why == "spouse" and question.unit is not None:
-        return wording("question.spouse", unit=wording.labels([question.unit]))
-    return wording(
-        "question.unattached" if question.why == "spouse" else f"question.{question.why}"
-    )
+    field = make_field(wording, encoder, question.feature, given=given, error=error)
+    why, *more, left = record.reasons
+    if question.cost:
+        more.append(wording("question.price"))
+    return QuestionView(question.feature, field.ask or field.label, field, left, why, tuple(more))
 
 
 def show_answers(interview: Interview, wording: Wording) -> tuple[Answer, ...]:
@@ -235,20 +187,15 @@ def show_answers(interview: Interview, wording: Wording) -> tuple[Answer, ...]:
 
 def show_result(session: Session, wording: Wording) -> ResultView:
     """All there is to say of a session."""
-    interview = session.interview
-    plans, no_plan = show_plans(interview, wording, session.chosen), interview.no_plan
-    why = ""
-    if no_plan is not None and interview.decision.refused:
-        why = narrate.no_plan(
-            no_plan, wording.schema, wording.language, operator=interview.fitted.rules
-        )
+    interview, record = session.interview, InterviewRecord(session.interview)
+    plans = show_plans(record, wording, session.chosen)
     return ResultView(
         decision=show_decision(interview.decision, wording),
-        standing=show_standing(interview, wording),
+        standing=show_standing(record, wording),
         plans=plans,
         comparison=compare(plans, wording),
-        no_plan=why,
-        lists=show_lists(interview, wording, plans),
+        no_plan=record.no_plan if interview.decision.refused else "",
+        lists=show_lists(record, wording, plans),
         timeline=show_timeline(interview, wording),
         answers=show_answers(interview, wording),
         flags=interview.flags,
@@ -283,15 +230,9 @@ def suppose(now: Interview, then: Interview, wording: Wording) -> Supposition:
 
 def _summary(interview: Interview, wording: Wording) -> tuple[str, ...]:
     """Decision, estimate, whether to act, and the plan with the fewest changes."""
-    decision, plans = (
-        show_decision(interview.decision, wording),
-        show_plans(interview, wording, None),
-    )
-    shortest: Any = min(plans, key=lambda plan: len(plan.rows), default=None)
-    steps = (
-        ""
-        if shortest is None
-        else "; ".join(f"{row.label}: {row.before} → {row.after}" for row in shortest.rows)
-    )
+    decision = show_decision(interview.decision, wording)
+    plans = show_plans(InterviewRecord(interview), wording, None)
+    rows = min((plan.rows for plan in plans), key=len, default=())
+    steps = "; ".join(f"{row.label}: {row.before} → {row.after}" for row in rows)
     light = wording(f"standing.{_light(interview.standing, interview.question)}")
     return decision.outcome, decision.count, light, steps or wording("suppose.no_plan")

@@ -4,18 +4,14 @@ outcomes.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from math import ceil, floor
-from numbers import Real
 from typing import Any
 
 from edfa.advice.assessment import Decision
 from edfa.data.schema import Feature, Schema
 from edfa.reading import read_entries
-from edfa.text import phrases
+from edfa.text import narrate, phrases
 
 __all__ = ["Wording", "sentences"]
-
-TOTALS = (100, 1_000, 10_000)  # what chances are counted out of; the coarsest that tells them apart
 
 
 def sentences(language: str) -> Mapping[str, str]:
@@ -29,7 +25,7 @@ class Wording:
     """A language, and the card as it is said in it.
 
     ``schema`` is the advisor's, its labels, units and codes in the language. Calling a wording says
-    a sentence of the page; with a count, its singular or plural.
+    a sentence of the page, or one that is said everywhere; with a count, its singular or plural.
 
     Examples
     --------
@@ -58,7 +54,8 @@ class Wording:
                 f"{key}.{'one' if count == 1 else 'other'}",
                 values | {"count": self.number(count)},
             )
-        return sentences(self.language)[key].format(**values)
+        own, common = sentences(self.language), phrases.table(self.language)
+        return str(own[key] if key in own else common[key]).format(**values)
 
     @property
     def title(self) -> str:
@@ -91,64 +88,20 @@ class Wording:
         """A number as the language writes it."""
         return phrases.number(value, self.language)
 
-    def percent(self, share: float) -> str:
-        """A share as a percentage."""
-        return phrases.percent(share, self.language)
-
     def value(self, name: str, raw: Any) -> str:
         """A value in words, with its unit; a level without quotation marks."""
         feature = self.schema[name]
         words = feature.said(self.language).levels.get(str(raw))
-        text = phrases.plain(words) if words else phrases.value(feature, raw, self.language)
-        left, right = phrases.table(self.language)["quotes"]
-        return (
-            text[len(left) : -len(right)]
-            if text.startswith(left) and text.endswith(right)
-            else text
-        )
+        if words:
+            return phrases.plain(words)
+        return phrases.unquoted(phrases.value(feature, raw, self.language), self.language)
 
-    def bounded(self, name: str, raw: Any, way: int) -> str:
-        """A value and everything below (``way`` -1) or above it (1)."""
-        feature, side = self.schema[name], phrases.at_most if way < 0 else phrases.at_least
-        if isinstance(raw, Real) and not isinstance(raw, bool):
-            return side(feature, raw, self.language)
-        ends = feature.levels[:1] if way < 0 else feature.levels[-1:]
-        if raw in ends or str(raw).startswith(("<", ">")):
-            return self.value(name, raw)
-        return phrases.say(
-            "bounds.or_lower" if way < 0 else "bounds.or_higher",
-            self.language,
-            value=self.value(name, raw),
-        )
-
-    def chances(self, decision: Decision) -> tuple[str, str]:
-        """The estimate and what is needed, as counts out of the same number: what is refused never
-        looks enough.
-
-        The second is empty where the likeliest outcome is decided.
-        """
-        if decision.cases is not None:
-            return self._of(round(decision.probability * decision.cases), decision.cases), ""
-        share, needed = decision.probability, decision.threshold
-        total = next((t for t in TOTALS if _honest(share, needed, t)), None)
-        if (
-            total is None and needed is not None and share < needed
-        ):  # nearer than any count tells: rounded apart
-            return self._of(floor(share * TOTALS[0]), TOTALS[0]), self._of(
-                ceil(needed * TOTALS[0]), TOTALS[0]
-            )
-        total = total or TOTALS[0]
-        return self._of(round(share * total), total), "" if needed is None else self._of(
-            round(needed * total), total
-        )
-
-    def _of(self, count: int, total: int) -> str:
-        return self("of", n=self.number(count), total=self.number(total))
-
-    def pair(self, before: float, after: float) -> tuple[str, str]:
-        """Two chances as counts out of the same number."""
-        total = next((t for t in TOTALS if round(before * t) != round(after * t)), TOTALS[0])
-        return self._of(round(before * total), total), self._of(round(after * total), total)
+    def count(self, decision: Decision) -> str:
+        """The estimate of a decision as a count: 31 of 100."""
+        if decision.cases is None:
+            return self("of", n=narrate.chance(decision, self.language), total=100)
+        count = self.number(round(decision.probability * decision.cases))
+        return self("of", n=count, total=self.number(decision.cases))
 
 
 def _said(feature: Feature, language: str) -> Feature:
@@ -162,13 +115,3 @@ def _said(feature: Feature, language: str) -> Feature:
         ask=words.ask,
         hint=words.hint,
     )
-
-
-def _honest(share: float, needed: float | None, total: int) -> bool:
-    """Whether counts out of ``total`` stand to each other as the shares do, and none is rounded to
-    nothing or all.
-    """
-    count = round(share * total)
-    if count in (0, total) and share not in (0.0, 1.0):
-        return False
-    return needed is None or (count >= round(needed * total)) == (share >= needed)

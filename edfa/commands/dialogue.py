@@ -10,8 +10,8 @@ from edfa.data.encode import Levels
 from edfa.errors import DataError, FactError
 from edfa.text import narrate, phrases
 from edfa.text.answers_in_words import choice_keys, parse_answer, words_of
-from edfa.text.interview_page import PLANS_SHOWN, interview_sentences
 from edfa.text.phrases import say
+from edfa.text.record import PLANS_SHOWN, InterviewRecord
 
 if TYPE_CHECKING:
     from edfa.advice.interview import Interview
@@ -74,7 +74,7 @@ class Dialogue:
         """Tell the decision, what counts, the plans, and whether the person may act; and what was
         promised before.
         """
-        sentences = interview_sentences(self.interview, self.plans)
+        sentences = InterviewRecord(self.interview, self.plans).sentences()
         self._lines("strong", "", *sentences["decision"])
         several = len(sentences["plans"]) > 1
         self._lines(
@@ -130,7 +130,7 @@ class Dialogue:
         """Show the plan that may be acted on, and what is promised; whether the person goes on all
         the same.
         """
-        sentences = interview_sentences(self.interview, self.plans)
+        sentences = InterviewRecord(self.interview, self.plans).sentences()
         shown = (*sentences["plans"][:1], *sentences["standing"])
         self._lines("strong", "", *sentences["decision"])
         self._lines("plain", *shown)

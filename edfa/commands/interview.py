@@ -215,11 +215,11 @@ def _hold(interview: "Interview", output: Output, plans: int) -> None:
 
 def _print_state(interview: "Interview", output: Output, plans: int) -> None:
     """Write the decision, what counts, the plans and whether the person may act."""
-    from edfa.text.interview_page import interview_sentences
+    from edfa.text.record import InterviewRecord
 
     with show_progress(output) as report:  # a certificate for this person's wishes may take seconds
         interview.progress = partial(report, "a promise for these wishes")
-        sentences = interview_sentences(interview, plans)
+        sentences = InterviewRecord(interview, plans).sentences()
     interview.progress = None
     output.say("", *sentences["decision"])
     output.say(*sentences["partition"], style="dim")

@@ -81,8 +81,7 @@ def words_of(feature: Feature, level: Answer, language: str) -> str:
     >>> words_of(Feature("job", "ordinal", levels=("none", "<1"), unit="years"), "<1", "en")
     'below 1 year'
     """
-    left, right = phrases.table(language)["quotes"]
-    return phrases.value(feature, level, language).removeprefix(left).removesuffix(right)
+    return phrases.unquoted(phrases.value(feature, level, language), language)
 
 
 def _level(text: str, feature: Feature, levels: Sequence[Answer], language: str) -> Answer:

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from edfa.text import html, narrate, phrases
 from edfa.text.figures import draw_steps
 from edfa.text.phrases import say
+from edfa.text.record import InterviewRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,61 +18,10 @@ if TYPE_CHECKING:
     from edfa.advice.interview import Interview, Moment
     from edfa.data.schema import Schema
 
-__all__ = ["draw_timeline", "interview_html", "interview_sentences"]
+__all__ = ["draw_timeline", "interview_html"]
 
-PLANS_SHOWN = 3
 STEP_LETTERS = 34  # of a name in the drawing
 LISTS = ("plans", "partition")  # sections whose sentences are shown as bullet points
-
-
-def interview_sentences(interview: "Interview", k: int = PLANS_SHOWN) -> dict[str, list[str]]:
-    """Everything there is to say now, with at most ``k`` plans, as sentences by section.
-
-    The sections are ``decision``, ``standing``, ``question``, ``plans`` and ``partition``. A person
-    who may act is asked nothing more: ``question`` is then empty.
-    """
-    language, schema, blanket = (
-        interview.language,
-        interview.fitted.schema,
-        interview.fitted.blanket,
-    )
-    question, no_plan, standing = interview.question, interview.no_plan, interview.standing
-    visible = interview.fitted.decisive
-    offered, rules = interview.plans(k), interview.fitted.rules
-    plans = [
-        narrate.plan(
-            plan, schema, language, blanket=visible, locked=interview.overlay.locked, operator=rules
-        )
-        for plan in offered
-    ]
-    if len(plans) == 1 and k > 1:
-        plans = [f"{plans[0]} {say('plan.only', language)}"]
-    asking = [] if standing.may_act else [say("page.done", language)]
-    if question is not None and not standing.may_act:
-        asking = [
-            narrate.question(question, schema, language),
-            narrate.answers(question, schema, language),
-        ]
-    guarantee = interview.guarantee
-    return {
-        "decision": [
-            narrate.decision(interview.decision, schema, language),
-            *(f"{flag}." for flag in interview.flags),
-        ],
-        "standing": [narrate.standing(standing, language), *([guarantee] if guarantee else [])],
-        "question": asking,
-        "plans": plans
-        or ([narrate.no_plan(no_plan, schema, language, operator=rules)] if no_plan else []),
-        "partition": narrate.partition(
-            interview.partition,
-            schema,
-            language,
-            favourable=interview.decision.favourable,
-            blanket=blanket,
-            locked=interview.overlay.locked,
-            planned={plan.changes[0].feature for plan in offered if plan.l0 == 1},
-        ),
-    }
 
 
 def interview_html(interview: "Interview") -> Markup:
@@ -80,7 +30,7 @@ def interview_html(interview: "Interview") -> Markup:
     """
     language, timeline = interview.language, say("page.timeline", interview.language)
     parts: list[Markup] = []
-    for section, sentences in interview_sentences(interview).items():
+    for section, sentences in InterviewRecord(interview).sentences().items():
         if sentences:
             as_list = len(sentences) > 1 and section in LISTS
             parts.append(html.heading(say(f"page.{section}", language), 3))

@@ -12,7 +12,7 @@ from edfa.data.schema import Schema
 from edfa.text import phrases
 from edfa.text.limits import in_words, is_among, loosened
 from edfa.text.phrases import MAX_LISTED, Conjunction, label, listed, say
-from edfa.text.steps import not_known, steps, waits, what_if
+from edfa.text.steps import not_known, plan_steps, say_steps, what_if
 
 if TYPE_CHECKING:
     from edfa.advice.assessment import Decision, Question
@@ -29,11 +29,16 @@ __all__ = [
     "certificate",
     "chance",
     "decision",
+    "estimate",
     "no_plan",
     "partition",
     "plan",
     "question",
+    "reasons",
+    "reservations",
+    "single_facts",
     "standing",
+    "together",
     "why",
 ]
 
@@ -49,32 +54,25 @@ def decision(decision: "Decision", schema: Schema, language: str = "en") -> str:
     'From what is known so far, the decision is “bad”. Our estimate for “good” is 31 of 100.'
     """
     key = "decision.favourable" if decision.favourable else "decision.refused"
-    outcome, wanted = (
-        phrases.plain(schema.outcome(name, language))
-        for name in (decision.outcome, schema.favourable)
-    )
-    classes = {"outcome": outcome, "wanted": wanted}
+    outcome = phrases.plain(schema.outcome(decision.outcome, language))
+    return f"{say(key, language, outcome=outcome)} {estimate(decision, schema, language)}"
+
+
+def estimate(decision: "Decision", schema: Schema, language: str = "en") -> str:
+    """The probability of the favourable class in words, and the probability that is needed."""
+    wanted = phrases.plain(schema.outcome(schema.favourable, language))
     if decision.cases is not None:
-        count = {"count": phrases.number(round(decision.probability * decision.cases), language)}
-        estimate = say(
-            "decision.cases",
-            language,
-            cases=phrases.number(decision.cases, language),
-            **count,
-            **classes,
-        )
-    elif decision.threshold is None:
-        estimate = say("decision.estimate", language, chance=chance(decision, language), **classes)
-    elif (
-        not decision.favourable and decision.probability >= decision.threshold
-    ):  # a tie goes against the person
-        estimate = say("decision.more", language, chance=chance(decision, language), **classes)
-    else:
-        chances = phrases.hundredths(decision.probability, decision.threshold, language)
-        estimate = say(
-            "decision.threshold", language, chance=chances[0], needed=chances[1], **classes
-        )
-    return f"{say(key, language, **classes)} {estimate}"
+        count = phrases.number(round(decision.probability * decision.cases), language)
+        cases = phrases.number(decision.cases, language)
+        return say("decision.cases", language, cases=cases, count=count, wanted=wanted)
+    key, needed = "decision.estimate", ""
+    if decision.threshold is not None:
+        # a tie goes against the person
+        tie = not decision.favourable and decision.probability >= decision.threshold
+        key = "decision.more" if tie else "decision.threshold"
+        needed = phrases.hundredths(decision.probability, decision.threshold, language)[1]
+    words = {"chance": chance(decision, language), "needed": needed, "wanted": wanted}
+    return say(key, language, **words)
 
 
 def chance(decision: "Decision", language: str = "en") -> str:
@@ -109,40 +107,38 @@ def why(question: "Question", schema: Schema, language: str = "en") -> str:
     """Why a question is asked, what the answer may unlock, what it costs, and how many questions
     are left.
     """
-    feature = schema[question.feature]
+    return " ".join(reasons(question, schema, language))
+
+
+def reasons(question: "Question", schema: Schema, language: str = "en") -> list[str]:
+    """What ``why`` says, as sentences: the first is the reason, the last how many are left."""
     sentences = [_reason(question, schema, language)]
     if question.unlocks:
-        sentences.append(
-            say("question.unlocks", language, labels=_labels(question.unlocks, schema, language))
-        )
-    if feature.sensitive:
+        unlocked = _labels(question.unlocks, schema, language)
+        sentences.append(say("question.unlocks", language, labels=unlocked))
+    if schema[question.feature].sensitive:
         sentences.append(say("question.sensitive", language))
-    if question.cost:
-        cost, spent = (
-            phrases.number(amount, language) for amount in (question.cost, question.spent)
-        )
-        sentences.append(say("question.cost", language, cost=cost, spent=spent))
-    else:
-        sentences.append(say("question.free", language))
-    return " ".join([*sentences, say("question.left", language, question.left)])
+    cost, spent = (phrases.number(amount, language) for amount in (question.cost, question.spent))
+    key = "question.cost" if question.cost else "question.free"
+    sentences.append(say(key, language, cost=cost, spent=spent))
+    return [*sentences, say("question.left", language, question.left)]
 
 
 def _reason(question: "Question", schema: Schema, language: str) -> str:
     """Why this question is asked, as one sentence."""
     if question.why == "survival":
-        now, then = question.survival_now, question.survival_then
-        counted = phrases.counts(now, then) if now and then is not None and then > now else None
+        now, then = question.survival_now or 0.0, question.survival_then or 0.0
+        counted = phrases.counts(now, then) if then > now else None
         if counted is None:
             return say("question.lasting", language)
         total, (few, many) = counted
-        return say(
-            "question.survival", language, now=few, then=say(phrases.CASES[total], language, n=many)
-        )
+        cases = say(phrases.CASES[total], language, n=many)
+        # without an answer nobody might be given advice
+        return say("question.survival" if now else "question.first", language, now=few, then=cases)
     if question.why == "spouse" and question.unit is not None:
         return say("question.spouse", language, unit=label(schema[question.unit], language))
-    return say(
-        "question.unattached" if question.why == "spouse" else f"question.{question.why}", language
-    )
+    why = "unattached" if question.why == "spouse" else question.why
+    return say(f"question.{why}", language)
 
 
 def answers(question: "Question", schema: Schema, language: str = "en") -> str:
@@ -189,23 +185,21 @@ def plan(
     ]
     reached = phrases.plain(schema.outcome(plan.reached, language))
     if fixed:
-        changes = [what_if(change, schema, language) for change in plan.changes]
-        labels = _labels(fixed, schema, language)
-        return say(
-            "plan.hypothetical",
-            language,
-            reached=reached,
-            labels=labels,
-            changes=_list_all(changes, language),
-        )
-    changes = steps(plan, schema, language, operator=operator, blanket=blanket)
-    acts = not all(waits(change, plan, schema, operator) for change in plan.changes)
+        supposed = [what_if(change, schema, language) for change in plan.changes]
+        words = {
+            "reached": reached,
+            "labels": _labels(fixed, schema, language),
+            "changes": listed(supposed, language, max_listed=len(supposed)),
+        }
+        return say("plan.hypothetical", language, **words)
+    steps = plan_steps(plan, schema, language, operator=operator, blanket=blanket)
+    acts = not all(step.time for step in steps)
     before, after = phrases.hundredths(plan.probability_before, plan.probability_after, language)
     lead = "plan.lead"
     if plan.survival is not None:  # a plan chosen to last need not be minimal
         lead = "plan.lasting" if not_known(plan, blanket) else "plan.together"
     sentences = [
-        say(lead, language, len(changes), changes=_list_all(changes, language)),
+        say(lead, language, len(steps), changes=say_steps(steps, language)),
         *(
             [say("plan.takes", language, time=phrases.duration(plan.months, language))]
             if acts and plan.months
@@ -214,7 +208,7 @@ def plan(
         say("plan.outcome", language, reached=reached, before=before, after=after),
         *_support(plan, language),
     ]
-    return " ".join([*sentences, *_reservations(plan, language, blanket)])
+    return " ".join([*sentences, *reservations(plan, language, blanket)])
 
 
 def _support(plan: "Plan", language: str) -> list[str]:
@@ -227,8 +221,12 @@ def _support(plan: "Plan", language: str) -> list[str]:
     return [say("plan.support", language, plan.support, well=well)]
 
 
-def _reservations(plan: "Plan", language: str, blanket: "Blanket | None") -> list[str]:
-    """Sentences about what speaks against relying on the plan."""
+def reservations(
+    plan: "Plan", language: str, blanket: "Blanket | None" = None, *, shares: bool = True
+) -> list[str]:
+    """Sentences about what speaks against relying on the plan; without ``shares``, not in how many
+    cases it fails.
+    """
     sentences = [] if plan.valid else [say("plan.stale", language)]
     if plan.inlier is False:
         sentences.append(say("plan.rare", language))
@@ -237,7 +235,8 @@ def _reservations(plan: "Plan", language: str, blanket: "Blanket | None") -> lis
     survival = (
         None if certain or plan.survival == plan.probability_after else plan.survival
     )  # or it was just said
-    for key, share in (("plan.rough", plan.invalidation), ("plan.survival", survival)):
+    rates = (("plan.rough", plan.invalidation), ("plan.survival", survival)) if shares else ()
+    for key, share in rates:
         cases = None if share is None else phrases.cases(language, share)
         sentences += [say(key, language, cases=cases[0])] if cases else []
     return [*sentences, say("plan.unknown", language, len(unknown))] if unknown else sentences
@@ -286,47 +285,68 @@ def partition(
     may forbid all that would turn the decision. Who has the ``favourable`` decision is not told how
     to turn it.
     """
-    sentences, not_decisive = [], []
+    single = single_facts(
+        person,
+        schema,
+        language,
+        favourable=favourable,
+        blanket=blanket,
+        locked=locked,
+        planned=planned,
+    )
+    return [*single.values(), *together(person, schema, language)]
+
+
+def single_facts(
+    person: "Person",
+    schema: Schema,
+    language: str,
+    *,
+    favourable: bool,
+    blanket: "Blanket | None",
+    locked: Collection[str],
+    planned: Collection[str],
+) -> dict[str, str]:
+    """What ``partition`` says of single features, by name: those that turn the decision, and those
+    that make no difference as long as others are not known.
+    """
+    sentences = {}
     for feature in schema:
-        name, quoted = feature.name, label(feature, language)
+        name, words = feature.name, {"label": label(feature, language), "share": "", "heads": ""}
         if name in person.counterfactual:
+            words["share"] = phrases.in_hundred(person.counterfactual[name], language)
+            turns = "turns" if name in planned else "could_turn"
             can_change = feature.actionable and name not in locked
-            turns = "partition.turns" if name in planned else "partition.could_turn"
-            key = (
-                "partition.weighs"
-                if not can_change
-                else "partition.against"
-                if favourable
-                else turns
-            )
-            share = phrases.in_hundred(person.counterfactual[name], language)
-            sentences.append(say(key, language, share=share, label=quoted))
+            key = "weighs" if not can_change else "against" if favourable else turns
         elif name in person.violations:
-            sentences.append(say("partition.violation", language, label=quoted))
+            key = "violation"
         elif person.semifactual.get(name) == "blocked":
-            sentences.append(_blocked(name, schema, language, blanket))
-        elif person.semifactual.get(name) == "not_decisive":
-            not_decisive.append(name)
-    unknown = [name for name, reason in person.semifactual.items() if reason == "not_known"]
-    irrelevant = [name for name in person.alterfactual if name not in person.violations]
-    for key, names in (("holds", not_decisive), ("not_known", unknown), ("no_matter", irrelevant)):
+            units = blanket.units.items() if blanket else ()
+            children = [child for child, spouses in units if name in spouses]
+            words["heads"] = _labels(children, schema, language, "or")
+            key = "blocked" if children else "blocked_alone"
+        else:
+            continue
+        sentences[name] = say(f"partition.{key}", language, **words)
+    return sentences
+
+
+def together(person: "Person", schema: Schema, language: str) -> list[str]:
+    """What ``partition`` says of several features at once: those that do not turn the decision by
+    themselves, those not known, and those that made no difference.
+    """
+    waits, sentences = person.semifactual, []
+    groups = {
+        "holds": [name for name in schema.names if waits.get(name) == "not_decisive"],
+        "not_known": [name for name, reason in waits.items() if reason == "not_known"],
+        "no_matter": [name for name in person.alterfactual if name not in person.violations],
+    }
+    for key, names in groups.items():
         if names:
             count = None if key == "not_known" else len(names)
             labels = _labels(names, schema, language, max_listed=len(names))
             sentences.append(say(f"partition.{key}", language, count, labels=labels))
     return sentences
-
-
-def _blocked(name: str, schema: Schema, language: str, blanket: "Blanket | None") -> str:
-    """That a spouse makes no difference as long as its children are not known."""
-    children = (
-        [child for child, spouses in blanket.units.items() if name in spouses] if blanket else []
-    )
-    quoted = {
-        "label": label(schema[name], language),
-        "heads": _labels(children, schema, language, "or"),
-    }
-    return say("partition.blocked" if children else "partition.blocked_alone", language, **quoted)
 
 
 def certificate(
@@ -428,8 +448,3 @@ def _labels(
     return listed(
         [label(schema[name], language) for name in names], language, conjunction, max_listed
     )
-
-
-def _list_all(words: list[str], language: str) -> str:
-    """A list in words that leaves nothing out."""
-    return listed(words, language, max_listed=len(words))

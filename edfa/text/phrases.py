@@ -39,6 +39,7 @@ __all__ = [
     "say",
     "short",
     "table",
+    "unquoted",
     "value",
 ]
 
@@ -92,6 +93,13 @@ def quoted(text: object, language: str) -> str:
     """The text in quotation marks, so that a name needs no inflection."""
     left, right = table(language)["quotes"]
     return f"{left}{plain(text)}{right}"
+
+
+def unquoted(text: str, language: str) -> str:
+    """The text without the quotation marks around it, for a place of its own: a cell, a choice."""
+    left, right = table(language)["quotes"]
+    bare = text.removeprefix(left).removesuffix(right)
+    return bare if len(text) - len(bare) == len(left) + len(right) else text
 
 
 def label(feature: Feature, language: str) -> str:
@@ -152,13 +160,23 @@ def in_hundred(share: float, language: str, digits: int = 0) -> str:
 
 def hundredths(first: float, second: float, language: str) -> tuple[str, str]:
     """Two shares as numbers out of 100, with as many digits as it takes to tell them apart (at most
-    three).
+    three); nearer ones are rounded apart, to whole numbers.
+
+    >>> hundredths(0.695, 0.7, "en"), hundredths(0.6999999, 0.7, "en")
+    (('69.5', '70'), ('69', '70'))
     """
     for digits in range(4):
         pair = in_hundred(first, language, digits), in_hundred(second, language, digits)
         if pair[0] != pair[1]:
             return pair
-    return in_hundred(first, language), in_hundred(second, language)
+    if first == second:
+        return in_hundred(first, language), in_hundred(second, language)
+    ways = (ROUND_FLOOR, ROUND_CEILING) if first < second else (ROUND_CEILING, ROUND_FLOOR)
+    low, high = (
+        number(float((Decimal(repr(float(share))) * 100).quantize(Decimal(1), way)), language)
+        for share, way in zip((first, second), ways, strict=True)
+    )
+    return low, high
 
 
 def _hundredths(share: float, digits: int) -> tuple[float, str]:

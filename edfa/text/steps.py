@@ -1,7 +1,7 @@
-"""The changes of a plan as steps in words: how far to go, what is enough, and what is reached by
-waiting.
-"""
+"""The changes of a plan as steps: how far to go, what is enough, and what is reached by waiting."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -14,37 +14,79 @@ if TYPE_CHECKING:
     from edfa.data.rules import Rules
     from edfa.recourse.plans import Change, Plan
 
-__all__ = ["not_known", "shortened", "steps", "waits", "what_if"]
+__all__ = ["Step", "not_known", "plan_steps", "say_steps", "shortened", "what_if"]
 
 
-def steps(
+@dataclass(frozen=True)
+class Step:
+    """One change of a plan in words; numbers have three significant digits, rounded the way that
+    the plan goes.
+
+    ``after`` is where to go, ``enough`` all that is known to be enough, empty if that is ``after``
+    alone: ``36 months or fewer``, or the ends of a range. ``time`` is how long the change takes if
+    it is reached by waiting, otherwise empty.
+    """
+
+    feature: Feature
+    before: str
+    after: str
+    enough: str | tuple[str, str] = ""
+    time: str = ""
+
+    def sentence(self, language: str) -> str:
+        """The step with its label, as a part of a sentence."""
+        words: dict[str, object] = {
+            "label": label(self.feature, language),
+            "before": self.before,
+            "after": self.after,
+        }
+        if self.time:
+            return say("plan.wait", language, time=self.time, **words)
+        if not self.enough:
+            return say("plan.change", language, **words)
+        if isinstance(self.enough, str):
+            return say("plan.change_open", language, bound=self.enough, **words)
+        low, high = self.enough
+        return say("plan.change_within", language, low=low, high=high, **words)
+
+
+def plan_steps(
     plan: "Plan",
     schema: Schema,
     language: str = "en",
     *,
     operator: "Rules | None" = None,
     blanket: "Blanket | None" = None,
-) -> list[str]:
-    """One step for each change of a plan, with all that is known to be enough: ``36 months or
-    fewer``, or a range.
+) -> list[Step]:
+    """One step for each change of a plan.
 
-    Numbers have three significant digits, rounded the way that the plan goes. While something is
-    not known, what the plan goes beyond the least that is needed today is its reserve, and is not
-    told as too much.
+    While something is not known, what the plan goes beyond the least that is needed today is its
+    reserve, and is not told as too much. What grows by itself, by the ``operator``'s rules (by
+    default the card's), is waited for.
     """
     reserve = plan.survival is not None and bool(not_known(plan, blanket))
-    return [
-        _wait(change, plan.months, schema, language)
-        if waits(change, plan, schema, operator)
-        else _change(
-            change,
-            schema[change.feature],
-            language,
-            reserve=reserve,
-            further=plan.support is not None,
-        )
-        for change in plan.changes
-    ]
+    grows = (operator or schema.rules).per_year
+    steps = []
+    for change in plan.changes:
+        feature, way = schema[change.feature], _way(change)
+        growth = grows.get(feature.name, feature.per_year)
+        if plan.months > 0 and way * growth > 0:
+            before, after = (
+                _told(feature, value, rounding, language)
+                for value, rounding in ((change.before, 0), (change.after, way))
+            )
+            time = phrases.duration(plan.months, language)
+            steps.append(Step(feature, before, after, time=time))
+        else:
+            further = plan.support is not None
+            steps.append(_change(change, feature, language, reserve=reserve, further=further))
+    return steps
+
+
+def say_steps(steps: Sequence[Step], language: str) -> str:
+    """The steps as a list in words that leaves nothing out."""
+    parts = [step.sentence(language) for step in steps]
+    return phrases.listed(parts, language, max_listed=len(parts))
 
 
 def not_known(plan: "Plan", blanket: "Blanket | None" = None) -> list[str]:
@@ -52,17 +94,6 @@ def not_known(plan: "Plan", blanket: "Blanket | None" = None) -> list[str]:
     alone.
     """
     return [name for name in plan.unknown if blanket is None or name in blanket]
-
-
-def waits(change: "Change", plan: "Plan", schema: Schema, operator: "Rules | None" = None) -> bool:
-    """Whether a change happens by itself while time passes; the ``operator``'s rules are by default
-    the card's.
-    """
-    growth = (operator or schema.rules).per_year.get(
-        change.feature, schema[change.feature].per_year
-    )
-    numbers = isinstance(change.before, Real) and isinstance(change.after, Real)
-    return bool(plan.months > 0 and numbers and (change.after - change.before) * growth > 0)
 
 
 def what_if(change: "Change", schema: Schema, language: str) -> str:
@@ -74,33 +105,19 @@ def what_if(change: "Change", schema: Schema, language: str) -> str:
     return say("plan.what_if", language, label=label(feature, language), before=before, after=after)
 
 
-def _wait(change: "Change", months: float, schema: Schema, language: str) -> str:
-    feature, time = schema[change.feature], phrases.duration(months, language)
-    way = 1 if change.after > change.before else -1
-    before, after = (
-        _told(feature, change.before, 0, language),
-        _told(feature, change.after, way, language),
-    )
-    return say(
-        "plan.wait", language, label=label(feature, language), before=before, after=after, time=time
-    )
-
-
 def _change(
     change: "Change", feature: Feature, language: str, *, reserve: bool, further: bool
-) -> str:
+) -> Step:
     """One change as a step.
 
     With a ``reserve``, it goes to ``after`` and not only as far as the open end; ``further`` says
     that values a little beyond are as good.
     """
     low, high, after = change.low, change.high, change.after
-    words = {
-        "label": label(feature, language),
-        "before": _told(feature, change.before, 0, language),
-    }
+    before, way = _told(feature, change.before, 0, language), _way(change)
     if low is not None and high is not None and low != high:
         start, end = _inside(feature, low, high)
+        goal = _between(shortened(feature, after, way), start, end)
         # "8 to 14 months": the unit follows the upper end alone
         is_number = isinstance(low, Real) and phrases.named(feature, start, language) is None
         first = (
@@ -108,36 +125,22 @@ def _change(
             if is_number
             else phrases.value(feature, start, language)
         )
-        goal = _between(shortened(feature, after, _way(change) or 0), start, end)
         goal, last = (phrases.value(feature, value, language) for value in (goal, end))
-        return say("plan.change_within", language, after=goal, low=first, high=last, **words)
+        return Step(feature, before, goal, (first, last))
     if (low is None) == (high is None):
-        way = _way(change) if further and low is None else None
-        return say("plan.change", language, after=_told(feature, after, way, language), **words)
-    way, end = (-1, high) if low is None else (1, low)
-    bounded = phrases.at_most if low is None else phrases.at_least
+        goal = shortened(feature, after, way) if way and further and low is None else after
+        return Step(feature, before, phrases.value(feature, goal, language))
+    side, end, bounded = (-1, high, phrases.at_most) if low is None else (1, low, phrases.at_least)
+    goal = shortened(feature, after, side)
     if reserve or end == after:
-        return say(
-            "plan.change",
-            language,
-            after=bounded(feature, shortened(feature, after, way), language),
-            **words,
-        )
-    bound = bounded(feature, shortened(feature, end, way), language)
-    return say(
-        "plan.change_open",
-        language,
-        bound=bound,
-        after=_told(feature, after, way, language),
-        **words,
-    )
+        return Step(feature, before, bounded(feature, goal, language))
+    enough = bounded(feature, shortened(feature, end, side), language)
+    return Step(feature, before, phrases.value(feature, goal, language), enough)
 
 
-def _told(feature: Feature, value: Any, way: int | None, language: str) -> str:
-    """A value in words, a number shortened; with ``way`` None as it is."""
-    return phrases.value(
-        feature, value if way is None else shortened(feature, value, way), language
-    )
+def _told(feature: Feature, value: Any, way: int, language: str) -> str:
+    """A value in words, a number shortened."""
+    return phrases.value(feature, shortened(feature, value, way), language)
 
 
 def shortened(feature: Feature, value: Any, way: int) -> Any:
@@ -159,10 +162,10 @@ def shortened(feature: Feature, value: Any, way: int) -> Any:
     return rounded if way == 0 or low <= rounded <= high else value
 
 
-def _way(change: "Change") -> int | None:
-    """1: a number goes up, -1: down; None if it is no number."""
+def _way(change: "Change") -> int:
+    """1: a number goes up, -1: down; 0: it is no number."""
     if not isinstance(change.before, Real) or not isinstance(change.after, Real):
-        return None
+        return 0
     return 1 if change.after > change.before else -1
 
 

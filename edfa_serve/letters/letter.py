@@ -17,7 +17,7 @@ from edfa.advice.principal import NamedReason, Reasons, find_reasons
 from edfa.advice.receipt import Receipt
 from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError
 from edfa.text import narrate, phrases
-from edfa.text.steps import steps
+from edfa.text.steps import plan_steps
 from edfa.writing import write_text
 from edfa_serve.letters.facts import Facts, sort_facts
 from edfa_serve.letters.page import print_pdf, render_letter
@@ -331,7 +331,8 @@ class _Writer:
             notes.insert(0, say_letter("plan.no_wait", language))
         if plan.id == self.receipt.chosen:
             notes.insert(0, say_letter("plan.chosen", language))
-        taken = steps(plan, fitted.schema, language, operator=fitted.rules, blanket=visible)
+        steps = plan_steps(plan, fitted.schema, language, operator=fitted.rules, blanket=visible)
+        taken = [step.sentence(language) for step in steps]
         lead, _, rest = text.partition(f"{phrases.listed(taken, language, max_listed=len(taken))}.")
         parts = (
             {"lead": lead, "steps": taken, "rest": rest}

@@ -14,9 +14,10 @@ import edfa
 from edfa.advice.assessment import Decision
 from edfa.data.schema import Feature, FeatureWords, Schema
 from edfa.recourse.plans import Change, Plan
-from edfa.text.steps import steps
+from edfa.text import narrate, phrases
+from edfa.text.steps import plan_steps
 from edfa_serve.forms import UnclearError, make_field, read_fact, read_number
-from edfa_serve.plan_view import _goal
+from edfa_serve.plan_view import _row
 from edfa_serve.wording import Wording, sentences
 
 TABLE = edfa.load("german")
@@ -52,14 +53,20 @@ def test_nothing_is_said_that_must_not_be(language):
         assert not any(phrase in text.lower() for phrase in FORBIDDEN), text
 
 
+def shown(text):
+    """The number that a text of out of 100 stands for: less than 1 is 1 at most."""
+    bound, _, number = text.rpartition(" ")
+    return float(number) + {"less than": -1e-9, "more than": 1e-9}.get(bound, 0.0)
+
+
 @given(st.floats(0, 1), st.floats(0.01, 0.99))
 def test_what_is_refused_never_looks_enough(share, needed):
     decision = Decision(share, "bad", favourable=share >= needed, threshold=needed)
-    count, line = (text.replace(",", "") for text in WORDINGS["en"].chances(decision))
-    (n, total), (m, other) = (map(int, text.split(" of ")) for text in (count, line))
-    assert total == other
+    said = narrate.estimate(decision, TABLE.schema)
+    n, m = map(shown, phrases.hundredths(share, needed, "en"))
     assert (n >= m) == (share >= needed)
-    assert abs(n / total - share) <= 1 / total
+    assert abs(n / 100 - share) <= 1 / 100
+    assert WORDINGS["en"].count(decision).removesuffix(" of 100") in said
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
@@ -222,7 +229,7 @@ def test_text_and_page_round_a_plan_s_numbers_alike(limits):
     schema = Schema((amount,), "y", "good", ("bad", "good"))
     change = Change("amount", 100.0, 12345.0, low=12345.0)
     plan = Plan(**BARE | {"changes": (change,), "unknown": ()})
-    (step,) = steps(plan, schema, "en")
-    goal, _ = _goal(change, Wording.of(schema, "en"), reserve=False)
+    (step,) = plan_steps(plan, schema, "en")
+    goal = _row(step, Wording.of(schema, "en")).after
     assert goal == ("12,345 EUR or more" if limits else "12,400 EUR or more")
-    assert goal in step
+    assert goal in step.sentence("en")

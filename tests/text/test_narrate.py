@@ -35,8 +35,9 @@ from edfa.recourse.plans import Reason as NoPlanReason
 from edfa.text import narrate, phrases
 from edfa.text.answers_in_words import parse_answer
 from edfa.text.flags import flag_sentence
-from edfa.text.interview_page import interview_html, interview_sentences
+from edfa.text.interview_page import interview_html
 from edfa.text.limits import in_words, is_among
+from edfa.text.record import InterviewRecord
 
 LANGUAGES = phrases.LANGUAGES
 SCHEMA = edfa.load("german").schema
@@ -131,6 +132,8 @@ def everything(language):
         yield narrate.question(question, SCHEMA, language)
         yield narrate.answers(question, SCHEMA, language)
     yield narrate.question(Question("age", 0.0, 0.0, "survival"), SCHEMA, language)
+    first = Question("age", 0.0, 0.0, "survival", survival_now=0.0, survival_then=0.4)
+    yield narrate.question(first, SCHEMA, language)
     yield narrate.answers(
         Question("employment", 1, 0, "head", choices=SCHEMA["employment"].levels), SCHEMA, language
     )
@@ -278,7 +281,7 @@ def every_plan(language):
         yield narrate.no_plan(no_plan, SCHEMA, language, operator=Rules())
         no_plan = replace(no_plan, rules=(rule,))
         yield narrate.no_plan(no_plan, SCHEMA, language, operator=Rules())
-    yield interview_sentences(Menu(language, 1))["plans"][0]
+    yield InterviewRecord(Menu(language, 1)).sentences()["plans"][0]
 
 
 def german_statements(language):
@@ -399,7 +402,7 @@ def test_everything_that_can_be_said_is_whole_and_nothing_in_the_table_is_never_
     sentences = [text for text in everything(language) if text]
     for interview in interviews(small_advisor(), language):
         sentences += [
-            text for section in interview_sentences(interview).values() for text in section
+            text for section in InterviewRecord(interview).sentences().values() for text in section
         ]
         interview_html(interview)
     for text in sentences:
@@ -658,11 +661,11 @@ def test_a_plan_says_who_is_where_it_leads():
 
 
 def test_a_single_plan_is_said_to_be_the_only_one():
-    alone = interview_sentences(Menu("en", 1))["plans"]
+    alone = InterviewRecord(Menu("en", 1)).sentences()["plans"]
     assert len(alone) == 1
     assert alone[0].endswith("We know of no other way that we could stand behind.")
-    assert "no other way" not in " ".join(interview_sentences(Menu("en", 2))["plans"])
-    assert "no other way" not in " ".join(interview_sentences(Menu("en", 2), 1)["plans"]), (
+    assert "no other way" not in " ".join(InterviewRecord(Menu("en", 2)).sentences()["plans"])
+    assert "no other way" not in " ".join(InterviewRecord(Menu("en", 2), 1).sentences()["plans"]), (
         "only one was asked for"
     )
 
@@ -866,7 +869,9 @@ def test_what_no_plan_changes_by_itself_is_not_said_to_be_in_anybody_s_hands():
     alone = {plan.changes[0].feature for plan in interview.plans() if plan.l0 == 1}
     assert "checking_status" not in alone
     told = [
-        text for text in interview_sentences(interview)["partition"] if "checking account" in text
+        text
+        for text in InterviewRecord(interview).sentences()["partition"]
+        if "checking account" in text
     ]
     assert "can turn the decision by itself" in told[0]
     assert not ACTION["en"].search(told[0])
@@ -930,21 +935,21 @@ def test_statements_call_for_nothing_that_the_card_forbids(language):
 def test_a_page_says_what_the_interview_says():
     first, declined, complete = interviews(small_advisor(), "en")
     assert (
-        "Nothing is promised" in " ".join(interview_sentences(declined)["standing"])
+        "Nothing is promised" in " ".join(InterviewRecord(declined).sentences()["standing"])
         or not declined.plans()
     )
     assert complete.standing.may_act
-    assert interview_sentences(complete)["question"] == []
-    wishing = interview_sentences(
+    assert InterviewRecord(complete).sentences()["question"] == []
+    wishing = InterviewRecord(
         small_advisor().interview(complete.log.facts, overlay=Overlay(locked=("housing",)))
-    )
+    ).sentences()
     assert wishing["question"] == []
     assert wishing["standing"][-1].endswith(
         "The test takes people with your wishes to be like everybody else otherwise."
     )
-    assert len(interview_sentences(complete)["plans"]) == len(complete.plans()) > 0
+    assert len(InterviewRecord(complete).sentences()["plans"]) == len(complete.plans()) > 0
     assert not [
-        text for text in interview_sentences(complete)["plans"] if "not known yet" in text
+        text for text in InterviewRecord(complete).sentences()["plans"] if "not known yet" in text
     ], "all that the model sees is known"
     assert [
         text
@@ -961,9 +966,9 @@ def test_a_page_says_what_the_interview_says():
         complete.log.facts,
         overlay=Overlay(locked=tuple(f.name for f in SCHEMA if f.actionable)),
     )
-    assert interview_sentences(locked)["question"] == ["There are no more questions."]
+    assert InterviewRecord(locked).sentences()["question"] == ["There are no more questions."]
     assert not ACTION["en"].search(
-        " ".join(text for part in interview_sentences(locked).values() for text in part)
+        " ".join(text for part in InterviewRecord(locked).sentences().values() for text in part)
     )
 
 

@@ -11,7 +11,8 @@ import edfa
 from edfa.advice.assessment import Decision
 from edfa.data.catalog import load_schema
 from edfa.text import narrate, phrases
-from edfa.text.interview_page import interview_html, interview_sentences
+from edfa.text.interview_page import interview_html
+from edfa.text.record import InterviewRecord
 
 CARDS = ("german", "adult", "taiwan", "gmsc", "heloc", "acs_income", "diabetes130")
 FEW = 20  # longer lists of levels, such as the codes of occupations, need no words
@@ -129,7 +130,9 @@ ENGLISH = re.compile(
 
 
 def german_text(interview):
-    sentences = [text for section in interview_sentences(interview).values() for text in section]
+    sentences = [
+        text for section in InterviewRecord(interview).sentences().values() for text in section
+    ]
     page = re.sub(r"<style.*?</style>|<[^>]+>", " ", str(interview_html(interview)), flags=re.S)
     return " ".join([*sentences, page, *interview.flags])
 

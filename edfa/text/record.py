@@ -1,0 +1,141 @@
+"""What every face shows of an interview: page, API, notebook, terminal, letter and receipt."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from edfa.text import narrate
+from edfa.text.phrases import say
+from edfa.text.steps import Step, not_known, plan_steps
+
+if TYPE_CHECKING:
+    from edfa.advice.interview import Interview
+    from edfa.data.schema import Schema
+    from edfa.recourse.plans import NoPlan, Plan
+
+__all__ = ["PLANS_SHOWN", "InterviewRecord", "PlanRecord"]
+
+PLANS_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class PlanRecord:
+    """A plan in words: its steps, all of it as sentences, and what speaks against relying on it.
+
+    ``unknown`` are the facts that are not known and the model would see.
+    """
+
+    plan: "Plan"
+    steps: tuple[Step, ...]
+    sentence: str
+    notes: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class InterviewRecord:
+    """An interview as it stands, in the words of its language; each part is made when it is looked
+    at, once.
+
+    Facts and numbers are those of the ``interview``. ``k`` is the largest number of plans.
+    """
+
+    interview: "Interview"
+    k: int = PLANS_SHOWN
+
+    @property
+    def _words(self) -> "tuple[Schema, str]":
+        return self.interview.fitted.schema, self.interview.language
+
+    @cached_property
+    def decision(self) -> str:
+        """What is decided, and the estimate."""
+        return narrate.decision(self.interview.decision, *self._words)
+
+    @cached_property
+    def standing(self) -> str:
+        """Whether the person may act now, and if not, why not."""
+        return narrate.standing(self.interview.standing, self.interview.language)
+
+    @cached_property
+    def reasons(self) -> list[str]:
+        """Why the next question is asked, what may come of it, and how many are left; empty if
+        there is none.
+        """
+        question = self.interview.question
+        return [] if question is None else narrate.reasons(question, *self._words)
+
+    @cached_property
+    def question(self) -> list[str]:
+        """The next question with its reasons, and the answers it may have; empty if there is
+        none.
+        """
+        question = self.interview.question
+        if question is None:
+            return []
+        asked = narrate.ask(question.feature, *self._words)
+        return [" ".join([asked, *self.reasons]), narrate.answers(question, *self._words)]
+
+    @cached_property
+    def plans(self) -> tuple[PlanRecord, ...]:
+        """The plans that are offered, the best first."""
+        return tuple(self._plan(plan) for plan in self.interview.plans(self.k))
+
+    def _plan(self, plan: "Plan") -> PlanRecord:
+        seen, rules = self.interview.fitted.decisive, self.interview.fitted.rules
+        locked, (schema, language) = self.interview.overlay.locked, self._words
+        return PlanRecord(
+            plan,
+            tuple(plan_steps(plan, schema, language, operator=rules, blanket=seen)),
+            narrate.plan(plan, schema, language, blanket=seen, locked=locked, operator=rules),
+            tuple(narrate.reservations(plan, language, seen, shares=False)),
+            tuple(not_known(plan, seen)),
+        )
+
+    @cached_property
+    def why_no_plan(self) -> "NoPlan | None":
+        """Why there is no plan; None if there is one."""
+        return None if self.plans else self.interview.no_plan
+
+    @cached_property
+    def no_plan(self) -> str:
+        """The same in words; empty if there is a plan."""
+        why, rules = self.why_no_plan, self.interview.fitted.rules
+        return "" if why is None else narrate.no_plan(why, *self._words, operator=rules)
+
+    @cached_property
+    def facts(self) -> dict[str, str]:
+        """A sentence for each feature that turns the decision by itself, or makes no difference as
+        long as others are not known.
+        """
+        interview, alone = self.interview, [r.plan for r in self.plans if r.plan.l0 == 1]
+        return narrate.single_facts(
+            interview.partition,
+            *self._words,
+            favourable=interview.decision.favourable,
+            blanket=interview.fitted.blanket,
+            locked=(*interview.overlay.locked, *interview.fitted.rules.locked),
+            planned=[plan.changes[0].feature for plan in alone],
+        )
+
+    def sentences(self) -> dict[str, list[str]]:
+        """Everything there is to say, as sentences by section.
+
+        The sections are ``decision``, ``standing``, ``question``, ``plans`` and ``partition``. A
+        person who may act is asked nothing more: ``question`` then says nothing.
+        """
+        interview, language = self.interview, self.interview.language
+        plans = [record.sentence for record in self.plans] or [*filter(None, [self.no_plan])]
+        if len(self.plans) == 1 and self.k > 1:
+            plans = [f"{plans[0]} {say('plan.only', language)}"]
+        asking = self.question or [say("page.done", language)]
+        return {
+            "decision": [self.decision, *(f"{flag}." for flag in interview.flags)],
+            "standing": [self.standing, *filter(None, [interview.guarantee])],
+            "question": [] if interview.standing.may_act else asking,
+            "plans": plans,
+            "partition": [
+                *self.facts.values(),
+                *narrate.together(interview.partition, *self._words),
+            ],
+        }
