@@ -5,9 +5,8 @@ One interview is a batch of one, and a file is a batch of many: both read their 
 is worked out once; of a few people, everything shares one sweep of the model.
 """
 
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -27,7 +26,6 @@ from edfa.people import People
 from edfa.predictors.base import Predictor
 from edfa.predictors.cache import ModelCache
 from edfa.predictors.user_model.given import Given
-from edfa.reading import parse
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.recourse.searchers.survival import SurvivalSearch
@@ -340,15 +338,6 @@ class Decision:
         """Whether it is not the outcome a person would want."""
         return not self.favourable
 
-    def to_json(self) -> str:
-        """As JSON; ``from_json`` reads it back, equal."""
-        return json.dumps(asdict(self), ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> "Decision":
-        """Read what ``to_json`` wrote."""
-        return parse(cls, json.loads(text), "decision")
-
 
 @dataclass(frozen=True)
 class Question:
@@ -376,16 +365,6 @@ class Question:
     choices: tuple[str | float, ...] = ()
     low: float | None = None
     high: float | None = None
-
-    def to_json(self) -> str:
-        """As JSON; ``from_json`` reads it back, equal."""
-        return json.dumps(asdict(self), ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> "Question":
-        """Read what ``to_json`` wrote."""
-        values: dict[str, Any] = json.loads(text)
-        return parse(cls, values, "question")
 
 
 def describe_decision(assessment: Assessment) -> Decision:

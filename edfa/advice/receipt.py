@@ -10,16 +10,15 @@ import hashlib
 import hmac
 import json
 import platform
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from math import isinf
 from pathlib import Path
 from typing import Any, Literal
 
+from edfa.certification.certificate import infinities_as_words
 from edfa.errors import SettingError, UnreadableError
 from edfa.reading import RESOURCES, parse, parse_object, read_bytes
 from edfa.text import summaries
@@ -31,18 +30,12 @@ __all__ = [
     "Receipt",
     "Verification",
     "check_key",
-    "in_words",
     "now",
     "read_key",
     "versions",
 ]
 
 VERSION = 3
-SINCE_3 = (
-    "version",
-    "certificate_id",
-    "model",
-)  # fields that receipts of version 2 have not: none is signed there
 LEAST_KEY, LARGEST_KEY = 16, 1 << 16  # bytes
 Outcome = Literal["holds", "other_certificate", "other_advisor", "changed"]
 MADE_WITH = ("numpy", "scikit-learn", "xgboost-cpu", "xgboost", "torch")
@@ -84,7 +77,6 @@ class Receipt:
     model: str = ""
     key: str = ""
     signature: str = ""
-    version: int = VERSION
 
     def __repr__(self) -> str:
         signed = "signed" if self.signed else "not signed"
@@ -110,15 +102,11 @@ class Receipt:
 
     def payload(self) -> bytes:
         """What a signature is of: everything but itself, the same bytes for the same content."""
-        old = self.version < VERSION
-        content = {
-            n: v for n, v in asdict(self).items() if n != "signature" and not (old and n in SINCE_3)
-        }
+        content = {"version": VERSION} | asdict(self)
+        del content["signature"]
         if not self.model:  # the first receipts of version 3 had none
-            content.pop("model", None)
-        return json.dumps(
-            content, ensure_ascii=not old, sort_keys=True, separators=(",", ":")
-        ).encode()
+            del content["model"]
+        return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
     def sign(self, key: bytes) -> "Receipt":
         """The same, signed; a key of fewer than 16 bytes is a SettingError."""
@@ -132,46 +120,19 @@ class Receipt:
 
     def to_json(self) -> str:
         """As JSON; ``from_json`` reads it back, equal."""
-        if self.version < VERSION:
-            content = {name: value for name, value in asdict(self).items() if name not in SINCE_3}
-            return json.dumps({"version": self.version} | content, ensure_ascii=False)
-        return json.dumps(
-            {"version": self.version} | in_words(asdict(self)), ensure_ascii=False, allow_nan=False
-        )
+        content = {"version": VERSION} | infinities_as_words(asdict(self))
+        return json.dumps(content, ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> "Receipt":
-        """Read what ``to_json`` wrote, now or in version 2; UnreadableError for any other text."""
-        content = _read(text)
-        if "version" not in content:
-            raise UnreadableError("this is not a receipt")
-        written = content["version"]
-        if type(written) is not int or written not in (2, VERSION):
+        """Read what ``to_json`` wrote; UnreadableError for any other text."""
+        content = parse_object(text, "this receipt")
+        written = content.pop("version", None)
+        if type(written) is not int or written != VERSION:
             raise UnreadableError(
-                f"this receipt is of version {written!r:.20}; versions 2 and {VERSION} can be read"
+                f"this is no receipt of version {VERSION}, the one that can be read: {written!r:.20}"
             )
-        if written == 2 and "certificate_id" in content:
-            raise UnreadableError("receipt.certificate_id: no such key in a receipt of version 2")
         return parse(cls, content, "receipt", UnreadableError)
-
-
-def in_words(value: Any) -> Any:
-    """Plain data in which infinite thresholds, which JSON has not, are the words inf and -inf."""
-    if isinstance(value, Mapping):
-        return {name: in_words(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [in_words(part) for part in value]
-    return str(value) if isinstance(value, float) and isinf(value) else value
-
-
-def _read(text: str) -> dict[str, Any]:
-    """The object in the text of a receipt; in version 2, infinite thresholds were written as no
-    JSON has them.
-    """
-    if not isinstance(text, str) or "Infinity" not in text:
-        return parse_object(text, "this receipt")
-    finite = parse_object(re.sub(r"(?<=: )-?Infinity(?=[,}])", "0", text), "this receipt")
-    return json.loads(text) if finite.get("version") == 2 else parse_object(text, "this receipt")
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,11 @@
 named.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from edfa.advice.answer_log import Event
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.interview import Interview
 from edfa.advice.promise import CertifyLater
-from edfa.advice.receipt import Difference, Receipt, Verification, check_key, in_words
+from edfa.advice.receipt import Difference, Receipt, Verification, check_key
 from edfa.data.rules import Overlay
 from edfa.errors import EdfaError, PendingError, UnreadableError
 from edfa.reading import parse
@@ -56,9 +53,9 @@ def verify(
         raise
     except (EdfaError, KeyError, TypeError) as error:
         return Verification(signature, True, (Difference("events", "as told", str(error)),))
-    same = receipt.version == 2 or receipt.certificate_id == today.certificate_id
+    same = receipt.certificate_id == today.certificate_id
     compared = (*REPLAYED, *PROMISED) if same else REPLAYED
-    parts = [(name, _part(receipt, name), _part(today, name)) for name in compared]
+    parts = [(name, getattr(receipt, name), getattr(today, name)) for name in compared]
     differs = [Difference(*part) for part in parts if part[1] != part[2]]
     if receipt.chosen is not None and receipt.chosen not in [plan["id"] for plan in today.plans]:
         differs.append(Difference("chosen", receipt.chosen, None))
@@ -74,21 +71,6 @@ def _replay(fitted: FittedAdvisor, receipt: Receipt, certify_later: CertifyLater
     )
     interview.replay(parse(Event, event, "events", UnreadableError) for event in receipt.events)
     return interview.receipt(k=receipt.k, time=receipt.time)
-
-
-def _part(receipt: Receipt, name: str) -> Any:
-    """A part of a receipt as it is written today.
-
-    Plans of version 2 name the training row they took values from, which nobody is told any more.
-    """
-    part = getattr(receipt, name)
-    if receipt.version > 2:
-        return part
-    if name == "plans":
-        return tuple(
-            {key: in_words(value) for key, value in plan.items() if key != "donor"} for plan in part
-        )
-    return in_words(part) if isinstance(part, Mapping) else part
 
 
 def _signature(receipt: Receipt, key: bytes | None) -> str:

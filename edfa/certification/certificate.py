@@ -34,6 +34,7 @@ __all__ = [
     "Status",
     "by_group",
     "certificate_in_words",
+    "infinities_as_words",
     "promise_in_words",
     "runs_for",
 ]
@@ -144,7 +145,7 @@ class Guarantee(ABC):
         """
         parts: Any = asdict(self)  # type: ignore[call-overload]
         return json.dumps(
-            {"version": VERSION} | _jsonable(parts), ensure_ascii=False, allow_nan=False
+            {"version": VERSION} | infinities_as_words(parts), ensure_ascii=False, allow_nan=False
         )
 
     @classmethod
@@ -180,12 +181,12 @@ class Guarantee(ABC):
         return html.fragment(html.paragraph(self.sentence))
 
 
-def _jsonable(value: Any) -> Any:
-    """Mappings and sequences of plain values, with infinities as words."""
+def infinities_as_words(value: Any) -> Any:
+    """Plain data in which infinite thresholds, which JSON has not, are the words inf and -inf."""
     if isinstance(value, Mapping):
-        return {name: _jsonable(inner) for name, inner in value.items()}
+        return {name: infinities_as_words(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_jsonable(inner) for inner in value]
+        return [infinities_as_words(inner) for inner in value]
     return str(value) if isinstance(value, float) and np.isinf(value) else value
 
 

@@ -238,24 +238,6 @@ def test_a_receipt_says_under_which_certificate_it_was_made():
     assert "now has no certificate" in str(advisor.verify(before))
 
 
-def test_a_receipt_of_version_2_is_read_and_its_signature_checked():
-    """As it was written before receipts named their certificate, with the training row of each
-    plan.
-    """
-    new = someone().receipt(time="2026-01-01T00:00:00+00:00")
-    plans = tuple({**plan, "donor": 7} for plan in new.plans)
-    assert plans
-    old = replace(new, version=2, certificate_id="", plans=plans).sign(KEY)
-    text = old.to_json()
-    assert json.loads(text)["version"] == 2
-    assert "certificate_id" not in json.loads(text)
-    assert Receipt.from_json(text) == old
-    assert small().verify(text, KEY).holds
-    with pytest.raises(UnreadableError, match="no such key"):
-        Receipt.from_json(json.dumps(json.loads(text) | {"certificate_id": "x"}))
-    assert small().verify(json.dumps(json.loads(text) | {"spent": 99}), KEY).outcome == "changed"
-
-
 def test_what_was_asked_is_compared_too():
     receipt = Receipt.from_json(TEXT)
     assert [event["asked"] for event in receipt.events].count(True) >= 2
