@@ -130,7 +130,7 @@ class Receipt:
         written = content.pop("version", None)
         if type(written) is not int or written != VERSION:
             raise UnreadableError(
-                f"this is no receipt of version {VERSION}, the one that can be read: {written!r:.20}"
+                f"this receipt is of version {written!r:.20}; version {VERSION} can be read"
             )
         return parse(cls, content, "receipt", UnreadableError)
 

@@ -12,8 +12,6 @@ from edfa.certification.bounds import (
     floor,
     hb_p_value,
     hb_ucb,
-    hoeffding_p_value,
-    hoeffding_ucb,
     wsr_p_value,
     wsr_ucb,
 )
@@ -69,8 +67,6 @@ __all__ = [
     "floor",
     "hb_p_value",
     "hb_ucb",
-    "hoeffding_p_value",
-    "hoeffding_ucb",
     "let_down",
     "n_for_power",
     "n_required",

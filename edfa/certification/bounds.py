@@ -5,7 +5,8 @@ p-value is at most ``delta``, so ``p(mu) <= delta`` and ``bound <= mu`` are the 
 
 - Hoeffding-Bentkus (``hb``): losses anywhere in [0, 1]; equation (hb) of the paper, in closed form.
 - Clopper-Pearson (``cp``): losses that are 0 or 1; exact.
-- Hoeffding alone (``hoeffding``): the paper's simpler curve.
+- Hoeffding alone (``hoeffding``): the paper's simpler curve UCB_H, from which its formula for the
+  calibration size follows.
 - Waudby-Smith-Ramdas (``wsr``): betting. It needs every single loss, gains from losses between 0
   and 1, and may be looked at again and again while people arrive.
 
@@ -42,8 +43,6 @@ __all__ = [
     "floor",
     "hb_p_value",
     "hb_ucb",
-    "hoeffding_p_value",
-    "hoeffding_ucb",
     "log_capital",
     "p_value",
     "upper_bound",
@@ -186,33 +185,6 @@ def cp_ucb(risk: Any = None, n: Any = None, delta: Any = 0.05, *, losses: Any = 
     array([0.029513, 0.163718])
     """
     return upper_bound("cp", delta, n, risk=risk, losses=losses)[()]
-
-
-def hoeffding_p_value(
-    risk: Any = None, n: Any = None, mu: Any = None, *, losses: Any = None, m: int = 1
-) -> Any:
-    """P-value from Hoeffding's quadratic term alone.
-
-    Examples
-    --------
-    >>> print(f"{hoeffding_p_value(0.1, 150, 0.2):.4f}")
-    0.0498
-    """
-    return p_value("hoeffding", mu, n, risk=risk, losses=losses, m=m)[()]
-
-
-def hoeffding_ucb(
-    risk: Any = None, n: Any = None, delta: Any = 0.05, *, losses: Any = None, m: int = 1
-) -> Any:
-    """Hoeffding's upper bound: the paper's UCB_H, from which its formula for the calibration size
-    follows.
-
-    Examples
-    --------
-    >>> print(f"{hoeffding_ucb(0.1, 150):.4f}")
-    0.1999
-    """
-    return upper_bound("hoeffding", delta, n, risk=risk, losses=losses, m=m)[()]
 
 
 def _hb(form: Form) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edfa.certification.records import Loss, Records, Reference, Rule, Stops, stop_at
+from edfa.certification.records import Loss, Records, Reference, Stops, stop_at
 from edfa.certification.replay import SIGNALS, Signal, is_trajectory, watch
 from edfa.certification.risk_curve import Target
 from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError, UnreadableError
@@ -305,11 +305,6 @@ class Certificate(Guarantee):
         return self.status
 
     @property
-    def speaks_for(self) -> float:
-        """The share of people that have a plan at some step; nothing is promised to the others."""
-        return self.n / self.people
-
-    @property
     def left_out(self) -> int:
         """The number of people without a plan at any step, to whom nothing is promised."""
         return self.people - self.n
@@ -353,7 +348,6 @@ class Certificate(Guarantee):
     def stop(
         self,
         runs: Any,
-        rule: Rule = "safe",
         *,
         signal: Signal | None = None,
         group: npt.ArrayLike | None = None,
@@ -367,9 +361,6 @@ class Certificate(Guarantee):
         runs
             Plans, records, or signals of shape (runs, steps), NaN at a step without a plan. Runs of
             another advisor are refused.
-        rule
-            "safe" is the certified rule; "first" and "last" are the baselines, which carry no
-            guarantee.
         signal, group, advisor
             With plans, as in ``watch``; ``signal`` is that of the certificate unless it is one of
             your own. With bare signals, name their ``advisor``.
@@ -377,7 +368,7 @@ class Certificate(Guarantee):
         runs = runs_for(self, runs, signal, group, advisor)
         # Not certified: Algorithm 2's strictest rule, and no guarantee with it.
         tau = -np.inf if self.tau is None else self.tau
-        return stop_at(runs, tau, rule, self.sentence if self.certified else "")
+        return stop_at(runs, tau, self.sentence if self.certified else "")
 
     def frame(self) -> pd.DataFrame:
         """The curve as a table, one row per threshold."""
@@ -449,7 +440,6 @@ class GroupCertificates(Guarantee, Mapping[str, Certificate]):
     def stop(
         self,
         runs: Any,
-        rule: Rule = "safe",
         *,
         signal: Signal | None = None,
         group: npt.ArrayLike | None = None,
@@ -459,7 +449,7 @@ class GroupCertificates(Guarantee, Mapping[str, Certificate]):
         need ``group``.
         """
         records = runs_for(next(iter(self.certificates.values())), runs, signal, group, advisor)
-        return {label: self[label].stop(part, rule) for label, part in by_group(records).items()}
+        return {label: self[label].stop(part) for label, part in by_group(records).items()}
 
     def _repr_html_(self) -> str:
         return "".join(certificate._repr_html_() for certificate in self.certificates.values())

@@ -73,8 +73,8 @@ class ConformalRiskCertificate(Guarantee):
         """Find where to stop, as ``Certificate.stop``; without a threshold no plan is issued."""
         runs = runs_for(self, runs, signal, group, advisor)
         if self.tau is not None:
-            return stop_at(runs, self.tau, "safe", self.sentence)
-        nothing = stop_at(runs, -np.inf, "safe", "")
+            return stop_at(runs, self.tau, self.sentence)
+        nothing = stop_at(runs, -np.inf, "")
         return replace(nothing, step=np.full_like(nothing.step, -1))
 
 

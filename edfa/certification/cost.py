@@ -1,7 +1,7 @@
 """Cost certificates: the mean cost of the certified rule stays within a share of the budget."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
@@ -68,7 +68,6 @@ def certify_cost(
     limit: float,
     budget: float,
     delta: float = 0.05,
-    form: Literal["quadratic", "kl"] = "kl",
 ) -> CostCertificate:
     """Test whether the mean cost at the certificate's threshold is at most ``limit`` times
     ``budget``.
@@ -88,8 +87,6 @@ def certify_cost(
         The most a run can cost, known beforehand.
     delta
         Probability of a false statement about the cost, on top of the certificate's own.
-    form
-        Form of the Hoeffding-Bentkus bound, as in ``hb_p_value``.
 
     Examples
     --------
@@ -113,11 +110,11 @@ def certify_cost(
         raise SettingError("there is no cost to certify: nobody has a plan at any step")
     levels = np.append(-np.inf, np.unique(curve.trigger_signal))
     shares = np.clip(curve.cost(levels) / budget, 0.0, 1.0)
-    passed = int(leading(hb_p_value(shares, curve.n, limit, form=form)[::-1] <= delta))
+    passed = int(leading(hb_p_value(shares, curve.n, limit, form="kl")[::-1] <= delta))
     lowest = float(levels[-passed]) if passed else None
     tau = certificate.tau if certificate.certified else None
     share = None if tau is None else float(np.clip(curve.cost(tau)[0] / budget, 0.0, 1.0))
-    upper = None if share is None else float(hb_ucb(share, curve.n, delta, form=form))
+    upper = None if share is None else float(hb_ucb(share, curve.n, delta, form="kl"))
     return CostCertificate(
         limit, budget, delta, lowest, tau, share, upper, curve.n, certificate.delta
     )

@@ -18,9 +18,8 @@ from scipy import special
 
 from edfa.certification.bounds import BOUNDS, COUNT_BOUNDS, check_choice, check_level, floor
 from edfa.certification.certificate import Certificate, GroupCertificates, Point, Status, by_group
-from edfa.certification.records import Records, Rule, Runs, Stops
+from edfa.certification.records import Records, Runs, Stops
 from edfa.certification.replay import (
-    Against,
     ReplayOptions,
     Signal,
     as_records,
@@ -498,9 +497,7 @@ class RecourseCertifier:
             self.bound, self.bound
         )
         if bound == "cp" and not binary:
-            raise SettingError(
-                "bound='cp' needs one run a person, lost or not; draw one with records.one_seed()"
-            )
+            raise SettingError("bound='cp' needs one run a person, lost or not")
         if bound != "wsr" or self.horizon:  # who looks while people arrive must bet in that order
             return RiskTest(bound, self.alpha, delta, horizon=self.horizon)
         return RiskTest(
@@ -532,14 +529,12 @@ class RecourseCertifier:
     def stop(
         self,
         runs: Any,
-        rule: Rule = "safe",
         *,
         signal: Signal | None = None,
         group: npt.ArrayLike | None = None,
         advisor: str | None = None,
     ) -> Stops | dict[str, Stops]:
-        """Find where the certified rule, or one of the baselines "first" and "last", stops; as
-        ``Certificate.stop``.
+        """Find where the certified rule stops; as ``Certificate.stop``.
 
         If the certificate was made from plans, a trajectory will do: its plans are found in the
         same way.
@@ -547,34 +542,16 @@ class RecourseCertifier:
         certificate, runs = self._calibrated(), self._with_plans(runs)
         if signal is None and isinstance(runs, Plans):
             signal = self.signal
-        return certificate.stop(runs, rule, signal=signal, group=group, advisor=advisor)
+        return certificate.stop(runs, signal=signal, group=group, advisor=advisor)
 
-    def evaluate(
-        self, runs: Any, *, signal: Signal | None = None, **options: Unpack[ReplayOptions]
-    ) -> HeldOutRisk | dict[str, HeldOutRisk | None] | None:
-        """Measure risk and cost on held-out people; by group if there are groups, None if nobody
-        has a plan.
-
-        ``runs`` are records, plans or, as for ``stop``, a trajectory. The keyword arguments go with
-        plans and are those of ``replay``; by default ``signal`` is the certifier's, ``against``
-        and ``loss`` are the certificate's.
+    def evaluate(self, records: Records) -> HeldOutRisk | dict[str, HeldOutRisk | None] | None:
+        """Measure risk and cost on records of held-out people; by group if there are groups, None
+        if nobody has a plan.
         """
-        certificate, runs = self._calibrated(), self._with_plans(runs)
-        if isinstance(runs, Plans):
-            one = (
-                certificate
-                if isinstance(certificate, Certificate)
-                else next(iter(certificate.values()))
-            )
-            signal = self.signal if signal is None else signal
-            options["against"] = options.get("against") or Against(one.reference)
-            options["loss"] = options.get("loss") or one.loss
-        records = as_records(runs, signal=signal, **options)
+        certificate = self._calibrated()
         if isinstance(certificate, GroupCertificates):
-            return {
-                label: measure(certificate[label], part)
-                for label, part in by_group(records).items()
-            }
+            parts = by_group(records).items()
+            return {label: measure(certificate[label], part) for label, part in parts}
         return measure(certificate, records)
 
     def _with_plans(self, runs: Any) -> Any:

@@ -14,18 +14,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edfa.certification.bounds import check_choice
 from edfa.errors import ColumnError, DataError, EmptyTableError, MismatchError, hint
 from edfa.typing import AnyArray, BoolArray, Float64Array, Int64Array
 
 __all__ = [
     "LOSSES",
     "REFERENCES",
-    "RULES",
     "Loss",
     "Records",
     "Reference",
-    "Rule",
     "Runs",
     "Stops",
     "stop_at",
@@ -207,15 +204,6 @@ class Records:
         rows = pd.concat([part.frame() for part in parts])
         return cls.from_frame(rows, **{name: getattr(first, name) for name in NAMES})
 
-    def one_seed(self, seed: int = 0) -> "Records":
-        """Keep one run of each person, drawn at random, so that every loss is 0 or 1 and the exact
-        bound applies.
-        """
-        runs = self.frame()[["person", "seed"]].drop_duplicates()
-        drawn = runs.sample(frac=1, random_state=seed).drop_duplicates("person")
-        chosen = pd.MultiIndex.from_frame(drawn)
-        return self.take(pd.MultiIndex.from_arrays([self.person, self.seed]).isin(chosen))
-
     def _check_lengths(self) -> None:
         for name in (*NEEDED, *OPTIONAL):
             values = getattr(self, name)
@@ -311,10 +299,6 @@ def _as_column(name: str, values: Any) -> AnyArray:
 def _to_python(value: Any) -> Any:
     """A NumPy scalar as the Python object that messages show."""
     return value.item() if isinstance(value, np.generic) else value
-
-
-Rule = Literal["safe", "first", "last"]
-RULES: tuple[Rule, ...] = ("safe", "first", "last")
 
 
 @dataclass(frozen=True, eq=False)
@@ -461,23 +445,18 @@ class Stops:
         return str(self.frame().to_html(index=False, max_rows=20))
 
 
-def stop_at(runs: Any, tau: Any, rule: Rule, sentence: str) -> Stops:
-    """Apply a stop rule.
+def stop_at(runs: Any, tau: float, sentence: str) -> Stops:
+    """Apply the stop rule.
 
     Parameters
     ----------
     runs
         Records; or signals of shape (runs, steps), NaN at a step without a plan.
     tau
-        The threshold of the rule "safe".
-    rule
-        "safe" stops at the threshold, "first" at the first plan, "last" at the end.
+        The threshold: inf stops at the first plan, -inf never before the end.
     sentence
-        The guarantee of the rule "safe"; the other rules have none.
+        The guarantee of the rule; empty: it has none.
     """
-    check_choice("rule", rule, RULES)
-    if rule != "safe":
-        tau, sentence = {"first": np.inf, "last": -np.inf}[rule], ""
     if isinstance(runs, Records):
         sorted_runs = Runs.from_records(runs)
         row, triggered = sorted_runs.stops(tau)

@@ -52,11 +52,6 @@ class Required:
     stable: int | None
     floor: int
 
-    @property
-    def possible(self) -> bool:
-        """Whether enough people could help at all."""
-        return self.closed_form is not None
-
 
 def n_required(alpha: float, r0: float, delta: float = 0.05, bound: str = "hb") -> Required:
     """Number of people needed to certify ``alpha`` if the strictest rule has the observed risk
@@ -70,8 +65,6 @@ def n_required(alpha: float, r0: float, delta: float = 0.05, bound: str = "hb") 
     Required(closed_form=150, first=78, stable=84, floor=18)
     >>> n_required(0.2, 0.1, bound="cp").first
     50
-    >>> n_required(0.2, 0.3).possible
-    False
     """
     check_test(alpha, delta, bound)
     check_share("r0", r0)

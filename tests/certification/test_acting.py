@@ -8,7 +8,7 @@ from effort import some
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from worlds import certified, random_records, three_people, without_plans
+from worlds import certified, one_run, random_records, three_people, without_plans
 
 from edfa.certification import Records, RecourseCertifier, certify, choose_anchor
 from edfa.certification.records import Runs
@@ -59,7 +59,7 @@ def walk(records, anchor, ceiling, include_last_step):
     st.booleans(),
 )
 def test_both_walks_against_loops(records, anchor, ceiling, include_last_step):
-    records = records.one_seed()
+    records = one_run(records)
     assume(records.legal.any())
     certifier = RecourseCertifier(
         ALPHA,
@@ -92,7 +92,7 @@ def test_both_walks_against_loops(records, anchor, ceiling, include_last_step):
 @settings(max_examples=some(60), deadline=None)
 @given(random_records(most=10), st.floats(-0.5, 1.5))
 def test_who_acts(records, tau):
-    records = records.one_seed()
+    records = one_run(records)
     assume(records.legal.any())
     curve = trace(Runs.from_records(records), "act")
     rows = acting(records, tau)

@@ -17,11 +17,10 @@ from edfa.certification import (
     cp_ucb,
     hb_p_value,
     hb_ucb,
-    hoeffding_p_value,
-    hoeffding_ucb,
     wsr_p_value,
     wsr_ucb,
 )
+from edfa.certification.bounds import p_value, upper_bound
 from edfa.errors import SettingError
 
 with (Path(__file__).parent / "bounds_50_digits.csv").open(encoding="utf-8") as file:
@@ -138,7 +137,7 @@ def test_order_among_the_bounds(n, mu):
     lost = np.arange(n + 1)
     hb, kl = hb_p_value(n=n, mu=mu, losses=lost), hb_p_value(n=n, mu=mu, losses=lost, form="kl")
     assert np.all(kl <= hb * (1 + 1e-12)), "the KL form is never looser"
-    assert np.all(hb <= hoeffding_p_value(n=n, mu=mu, losses=lost))
+    assert np.all(hb <= p_value("hoeffding", mu, n, losses=lost))
     assert np.all(np.diff(hb) >= -1e-15), "more losses never help"
     assert np.all(np.diff(hb_ucb(n=n, losses=lost)) >= -1e-12)
     assert np.allclose(
@@ -147,7 +146,7 @@ def test_order_among_the_bounds(n, mu):
 
 
 def test_the_ends():
-    assert hb_ucb(1.0, 7) == cp_ucb(1.0, 7) == hoeffding_ucb(1.0, 7) == 1.0
+    assert hb_ucb(1.0, 7) == cp_ucb(1.0, 7) == upper_bound("hoeffding", 0.05, 7, risk=1.0) == 1.0
     assert hb_p_value(0.0, 5, 1.0) == 0.0
     assert hb_p_value(0.3, 5, 0.3) == hb_p_value(0.4, 5, 0.3) == 1.0
     assert hb_p_value(0.0, 30, 0.2, form="kl") == pytest.approx(0.8**30), (

@@ -49,7 +49,7 @@ def test_a_certificate_says_what_it_is():
     )
     assert certificate.first.risk > certificate.risk
     assert 0 < certificate.saved < 1
-    assert certificate.speaks_for == 1
+    assert certificate.left_out == 0
     assert "at most 0.2" in certificate.sentence
     assert "at most 0.05" in certificate.sentence
     assert str(certificate) == certificate.sentence

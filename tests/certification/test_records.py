@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
-from worlds import three_people
+from worlds import one_run, three_people
 
 from edfa.acquisition import RandomBlanket
 from edfa.certification import Records, certify, replay
@@ -67,11 +67,10 @@ def test_frames():
     assert again.frame().equals(data.frame())
     assert certify(again) == certify(data)
     assert repr(data) == "Records(4 people, 8 runs, 48 steps)"
-    single = simulate_records(50, seeds=4).one_seed(seed=3)
+    single = one_run(simulate_records(50, seeds=4))
     assert repr(single) == "Records(50 people, 50 runs, 300 steps)"
-    assert len(set(single.seed)) == 4
     assert certify(single).method == "cp"
-    with pytest.raises(SettingError, match="draw one with records"):
+    with pytest.raises(SettingError, match="needs one run a person"):
         certify(simulate_records(50, seeds=4), bound="cp")
 
 

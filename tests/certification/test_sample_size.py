@@ -11,12 +11,12 @@ from edfa.certification import (
     critical_losses,
     floor,
     hb_ucb,
-    hoeffding_ucb,
     n_for_power,
     n_required,
     power,
     zones,
 )
+from edfa.certification.bounds import upper_bound
 from edfa.errors import ColumnError, SettingError
 
 # alpha, r0: closed form; first and stable of hb; first and stable of cp (delta 0.05; worked out
@@ -63,7 +63,7 @@ def test_required_people_by_scanning_the_bound(a, r, delta):
     alpha, r0 = a / 100, r / 100
     needed = n_required(alpha, r0, delta)
     if r0 >= alpha:
-        assert not needed.possible
+        assert needed.closed_form is None
         assert needed.first is None
         return
     if alpha - r0 < 0.03:
@@ -72,7 +72,7 @@ def test_required_people_by_scanning_the_bound(a, r, delta):
     passes = hb_ucb(r0, sizes, delta) <= alpha
     assert needed.first == sizes[passes][0]
     assert needed.stable == sizes[~passes][-1] + 1
-    assert hoeffding_ucb(r0, needed.closed_form, delta) <= alpha + 1e-12
+    assert upper_bound("hoeffding", delta, needed.closed_form, risk=r0) <= alpha + 1e-12
     assert needed.floor <= needed.first <= needed.stable <= needed.closed_form
 
 

@@ -15,7 +15,7 @@ from edfa.certification import (
     watch,
 )
 from edfa.certification.simulate import simulate_records
-from edfa.errors import DataError, MismatchError, SettingError
+from edfa.errors import DataError, MismatchError
 from edfa.fingerprint import fingerprint
 
 
@@ -30,9 +30,8 @@ def test_stopping_is_first_legal_step_below_else_the_last_legal_one():
         "triggered": [True, True, True],
     }
     assert stops.sentence == certificate.sentence
-    assert certificate.stop(three_people(), "first").step.tolist() == [0, 0, 0]
-    assert certificate.stop(three_people(), "last").step.tolist() == [1, 1, 1]
-    assert certificate.stop(three_people(), "first").sentence == ""
+    for tau, steps in ((np.inf, [0, 0, 0]), (-np.inf, [1, 1, 1])):
+        assert replace(certificate, tau=tau).stop(three_people()).step.tolist() == steps
     partly = certificate.stop(
         three_people(
             legal=[True, False, False, False, False, True], signal=[0.4, 0.1, 0.1, 0.1, 0.1, 0.2]
@@ -45,8 +44,6 @@ def test_stopping_is_first_legal_step_below_else_the_last_legal_one():
     assert bare.step.tolist() == [1, 1, 1, -1]
     assert bare.triggered.tolist() == [True, True, False, False]
     assert certificate.stop([0.9, 0.2]).step.tolist() == [1]
-    with pytest.raises(SettingError, match="rule is not 'frist'; did you mean 'first'"):
-        certificate.stop(three_people(), "frist")
     with pytest.raises(DataError, match="one row a run"):
         certificate.stop(np.zeros((2, 2, 2)))
 

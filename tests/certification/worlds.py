@@ -139,6 +139,12 @@ def random_records(draw, most=8, fractions=False):
     return Records(*(column[shuffled] for column in columns), refused=refused[shuffled])
 
 
+def one_run(records):
+    """The first run of each person, in the order of the rows."""
+    seed = records.frame().groupby("person")["seed"].transform("first")
+    return records.take(records.seed == seed.to_numpy())
+
+
 def as_lists(stops):
     """What a rule did, in a form that can be compared."""
     return stops.step.tolist(), stops.triggered.tolist(), stops.spent.tolist(), stops.sentence
