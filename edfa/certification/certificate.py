@@ -11,11 +11,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from edfa.certification.records import Loss, Records, Reference, Stops, stop_at
-from edfa.certification.replay import SIGNALS, Signal, is_trajectory, watch
+from edfa.certification.replay import SIGNALS, is_trajectory, watch
 from edfa.certification.risk_curve import Target
 from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError, UnreadableError
 from edfa.reading import parse, parse_object
@@ -345,14 +344,7 @@ class Certificate(Guarantee):
         nothing: dict[str, Any] = dict.fromkeys(names)
         return replace(self, curve=(), **nothing)
 
-    def stop(
-        self,
-        runs: Any,
-        *,
-        signal: Signal | None = None,
-        group: npt.ArrayLike | None = None,
-        advisor: str | None = None,
-    ) -> Stops:
+    def stop(self, runs: Any, *, advisor: str = "") -> Stops:
         """Find where to stop each run; reads the signal and whether there is a plan, never a loss
         or a later step.
 
@@ -361,11 +353,10 @@ class Certificate(Guarantee):
         runs
             Plans, records, or signals of shape (runs, steps), NaN at a step without a plan. Runs of
             another advisor are refused.
-        signal, group, advisor
-            With plans, as in ``watch``; ``signal`` is that of the certificate unless it is one of
-            your own. With bare signals, name their ``advisor``.
+        advisor
+            The fingerprint of the advisor of bare signals, or of plans in place of their own.
         """
-        runs = runs_for(self, runs, signal, group, advisor)
+        runs = runs_for(self, runs, advisor)
         # Not certified: Algorithm 2's strictest rule, and no guarantee with it.
         tau = -np.inf if self.tau is None else self.tau
         return stop_at(runs, tau, self.sentence if self.certified else "")
@@ -437,18 +428,11 @@ class GroupCertificates(Guarantee, Mapping[str, Certificate]):
         """The groups' sentences, one per line."""
         return "\n".join(certificate.sentence for certificate in self.certificates.values())
 
-    def stop(
-        self,
-        runs: Any,
-        *,
-        signal: Signal | None = None,
-        group: npt.ArrayLike | None = None,
-        advisor: str | None = None,
-    ) -> dict[str, Stops]:
-        """Find where each group's own certificate stops its people; as ``Certificate.stop``. Plans
-        need ``group``.
+    def stop(self, runs: Any, *, advisor: str = "") -> dict[str, Stops]:
+        """Find where each group's own certificate stops its people, of records with their groups;
+        as ``Certificate.stop``.
         """
-        records = runs_for(next(iter(self.certificates.values())), runs, signal, group, advisor)
+        records = runs_for(next(iter(self.certificates.values())), runs, advisor)
         return {label: self[label].stop(part) for label, part in by_group(records).items()}
 
     def _repr_html_(self) -> str:
@@ -459,20 +443,14 @@ def by_group(records: Any) -> dict[str, Records]:
     """Split records into those of each group, by its label."""
     if not isinstance(records, Records) or records.group is None:
         raise DataError(
-            "certificates of groups need the column 'group' in the records, or group= with plans"
+            "certificates of groups need the column 'group' in the records; watch(plans, group=...)"
         )
     code, labels = pd.factorize(records.group)
     names = np.array([str(label) for label in labels], dtype=object)
     return {str(name): records.take(names[code] == name) for name in np.unique(names)}
 
 
-def runs_for(
-    certificate: Any,
-    runs: Any,
-    signal: Signal | None = None,
-    group: npt.ArrayLike | None = None,
-    advisor: str | None = None,
-) -> Any:
+def runs_for(certificate: Any, runs: Any, advisor: str = "") -> Any:
     """Return plans as records, and records or bare signals unchanged; refuse another advisor or
     signal.
 
@@ -485,8 +463,8 @@ def runs_for(
         )
     if isinstance(runs, Plans):
         own = certificate.signal if certificate.signal in SIGNALS else "uncertainty"
-        runs = watch(runs, signal=own if signal is None else signal, group=group, advisor=advisor)
-    whose, watched = advisor or "", certificate.signal
+        runs = watch(runs, signal=own, advisor=advisor)
+    whose, watched = advisor, certificate.signal
     if isinstance(runs, Records):
         whose, watched = runs.advisor, runs.signal_name
     if watched != certificate.signal:

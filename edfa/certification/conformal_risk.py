@@ -9,15 +9,14 @@ Reference: Angelopoulos et al. 2024 (Conformal risk control).
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from edfa.certification.bounds import check_level
 from edfa.certification.certificate import Guarantee, promise_in_words, runs_for
 from edfa.certification.records import Loss, Records, Reference, Runs, Stops, stop_at
-from edfa.certification.replay import ReplayOptions, Signal, as_records
+from edfa.certification.replay import Signal, as_records
 from edfa.certification.risk_curve import RiskCurve, between, trace
 from edfa.recourse.plans import Plans
 from edfa.typing import Float64Array
@@ -62,16 +61,9 @@ class ConformalRiskCertificate(Guarantee):
         )
         return f"{promise}, on average over calibration samples."
 
-    def stop(
-        self,
-        runs: Any,
-        *,
-        signal: Signal | None = None,
-        group: npt.ArrayLike | None = None,
-        advisor: str | None = None,
-    ) -> Stops:
+    def stop(self, runs: Any, *, advisor: str = "") -> Stops:
         """Find where to stop, as ``Certificate.stop``; without a threshold no plan is issued."""
-        runs = runs_for(self, runs, signal, group, advisor)
+        runs = runs_for(self, runs, advisor)
         if self.tau is not None:
             return stop_at(runs, self.tau, self.sentence)
         nothing = stop_at(runs, -np.inf, "")
@@ -83,13 +75,11 @@ def certify_expected_risk(
     alpha: float = 0.2,
     *,
     signal: Signal | None = None,
-    **options: Unpack[ReplayOptions],
 ) -> ConformalRiskCertificate:
     """Find the largest threshold whose expected risk is at most ``alpha``, by conformal risk
     control.
 
-    The bound counts one imaginary person who is lost. The keyword arguments go with plans and are
-    those of ``replay``.
+    The bound counts one imaginary person who is lost. ``signal`` is what is watched in plans.
 
     Examples
     --------
@@ -98,7 +88,7 @@ def certify_expected_risk(
     True
     """
     check_level("alpha", alpha)
-    records = as_records(runs, signal=signal, **options)
+    records = as_records(runs, signal)
     curve = trace(Runs.from_records(records))
     nothing = ConformalRiskCertificate(
         alpha=float(alpha),

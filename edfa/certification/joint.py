@@ -4,12 +4,12 @@ cheapest included.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Unpack
+from typing import ClassVar
 
 from edfa.certification.certificate import Certificate, Guarantee
 from edfa.certification.rcps import RecourseCertifier
 from edfa.certification.records import Records
-from edfa.certification.replay import ReplayOptions, as_records
+from edfa.certification.replay import as_records
 from edfa.errors import SettingError
 from edfa.recourse.plans import Plans
 from edfa.text import html
@@ -60,7 +60,6 @@ class JointCertificate(Guarantee):
 def certify_jointly(
     candidates: Mapping[str, Records | Plans],
     certifier: RecourseCertifier | None = None,
-    **options: Unpack[ReplayOptions],
 ) -> JointCertificate:
     """Make one certificate for each candidate, at levels such that all of them hold together.
 
@@ -73,8 +72,6 @@ def certify_jointly(
         Plans or records by name.
     certifier
         The settings of all certificates; by default those of ``RecourseCertifier()``.
-    **options
-        With plans: keyword arguments of ``replay``.
 
     Examples
     --------
@@ -90,8 +87,7 @@ def certify_jointly(
     share, handed_on = certifier.delta / len(candidates), 0.0
     certificates: dict[str, Certificate] = {}
     for name, runs in candidates.items():
-        watched = certifier.signal if isinstance(runs, Plans) else None
-        records = as_records(runs, signal=watched, **options)
+        records = as_records(runs, certifier.signal)
         certificate = certifier.certificate_for(records, share + handed_on)
         certificates[name] = certificate
         handed_on = certificate.delta if certificate.complete else 0.0

@@ -10,21 +10,20 @@ Reference: Bates et al. 2021 (Distribution-free, risk-controlling prediction set
 
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
 from edfa.certification.bounds import BOUNDS, COUNT_BOUNDS, check_choice, check_level, floor
 from edfa.certification.certificate import Certificate, GroupCertificates, Point, Status, by_group
 from edfa.certification.records import Records, Runs, Stops
 from edfa.certification.replay import (
-    ReplayOptions,
     Signal,
     as_records,
     is_trajectory,
     signal_name,
+    watch,
 )
 from edfa.certification.risk_curve import (
     TARGETS,
@@ -396,22 +395,11 @@ class RecourseCertifier:
                 "hold for one look"
             )
 
-    def calibrate(
-        self,
-        runs: Records | Plans,
-        *,
-        signal: Signal | None = None,
-        **options: Unpack[ReplayOptions],
-    ) -> "RecourseCertifier":
+    def calibrate(self, runs: Records | Plans) -> "RecourseCertifier":
         """Make the certificate of plans or records, kept in ``certificate_``; returns the
         certifier.
-
-        The keyword arguments go with plans and are those of ``replay``; ``signal`` is the
-        certifier's by default.
         """
-        if signal is None and isinstance(runs, Plans):
-            signal = self.signal
-        records = as_records(runs, signal=signal, **options)
+        records = as_records(runs, self.signal)
         if hasattr(self, "certificate_"):
             warnings.warn(
                 "calibrating again replaces the certificate; both together promise less",
@@ -526,23 +514,16 @@ class RecourseCertifier:
             else np.append(self.anchor, thresholds[thresholds > self.anchor])
         )
 
-    def stop(
-        self,
-        runs: Any,
-        *,
-        signal: Signal | None = None,
-        group: npt.ArrayLike | None = None,
-        advisor: str | None = None,
-    ) -> Stops | dict[str, Stops]:
+    def stop(self, runs: Any, *, advisor: str = "") -> Stops | dict[str, Stops]:
         """Find where the certified rule stops; as ``Certificate.stop``.
 
         If the certificate was made from plans, a trajectory will do: its plans are found in the
         same way.
         """
         certificate, runs = self._calibrated(), self._with_plans(runs)
-        if signal is None and isinstance(runs, Plans):
-            signal = self.signal
-        return certificate.stop(runs, signal=signal, group=group, advisor=advisor)
+        if self.signal is not None and isinstance(runs, Plans):
+            runs = watch(runs, signal=self.signal, advisor=advisor)
+        return certificate.stop(runs, advisor=advisor)
 
     def evaluate(self, records: Records) -> HeldOutRisk | dict[str, HeldOutRisk | None] | None:
         """Measure risk and cost on records of held-out people; by group if there are groups, None
@@ -587,7 +568,6 @@ def certify(
     target: Target = "all",
     signal: Signal | None = None,
     anchor: float | None = None,
-    **options: Unpack[ReplayOptions],
 ) -> Certificate:
     """Make one certificate from plans (replayed here) or from records.
 
@@ -597,8 +577,6 @@ def certify(
         Plans of every step, or records.
     alpha, delta, bound, target, signal, anchor
         As for ``RecourseCertifier``, which has more settings.
-    **options
-        With plans: keyword arguments of ``replay``.
 
     Examples
     --------
@@ -609,5 +587,4 @@ the recourse fail once the remaining features within the budget are acquired; th
 at most 0.05 over the calibration sample.
     """  # noqa: E501
     certifier = RecourseCertifier(alpha, delta, bound, target, signal, anchor=anchor)
-    watched = signal if isinstance(runs, Plans) else None  # of records, the name is compared
-    return certifier.certificate_for(as_records(runs, signal=watched, **options))
+    return certifier.certificate_for(as_records(runs, signal))

@@ -18,7 +18,7 @@ A loss is the paper's (``recourse_loss``) or the one that a person means (``let_
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,6 @@ __all__ = [
     "SIGNALS",
     "Against",
     "Decisions",
-    "ReplayOptions",
     "Signal",
     "as_records",
     "decide_at_end",
@@ -315,16 +314,6 @@ def watch(
     )
 
 
-class ReplayOptions(TypedDict, total=False):
-    """The keyword arguments of ``replay`` but the signal; None: as there."""
-
-    group: npt.ArrayLike | None
-    advisor: str | None
-    against: Against | None
-    favourable: int | None
-    loss: Loss | None
-
-
 def replay(
     plans: Plans,
     *,
@@ -376,28 +365,16 @@ def replay(
     )
 
 
-def as_records(
-    runs: Records | Plans, *, signal: Signal | None = None, **options: Unpack[ReplayOptions]
-) -> Records:
-    """Replay plans; return records unchanged, and refuse them together with any of ``replay``'s
-    options.
-    """
-    for name in options:
-        if name not in ReplayOptions.__annotations__:
-            raise UnknownNameError("option", name, ReplayOptions.__annotations__)
-    given = {
-        name: value for name, value in {"signal": signal, **options}.items() if value is not None
-    }
+def as_records(runs: Records | Plans, signal: Signal | None = None) -> Records:
+    """Replay plans, watching ``signal`` or the uncertainty; return records unchanged."""
     if isinstance(runs, Plans):
-        return replay(runs, **given)  # type: ignore[arg-type]
+        return replay(runs, signal="uncertainty" if signal is None else signal)
     if not isinstance(runs, Records):
         kind = type(runs).__name__
         raise DataError(
             f"certificates come from plans or records, not {kind}; find_recourse finds a "
             "trajectory's plans"
         )
-    if given:
-        raise SettingError(f"{next(iter(given))}= goes with plans; records say it themselves")
     return runs
 
 

@@ -53,8 +53,6 @@ def test_settings_are_checked_before_any_work(settings, match):
 def test_other_refusals():
     with pytest.raises(DataError, match="needs the column 'refused'"):
         certify(three_people(), target="refused")
-    with pytest.raises(UnknownNameError, match="no option named 'groups'"):
-        certify(three_people(), groups="joint")
 
 
 def test_a_step_without_a_plan_can_be_blamed():
@@ -139,8 +137,6 @@ def test_a_trajectory_needs_somebody_who_knows_the_searcher(german):
             call(german.test)
     with pytest.raises(DataError, match="from plans or records, not Trajectory; find_recourse"):
         RecourseCertifier().calibrate(german.test)
-    with pytest.raises(SettingError, match="against= goes with plans"):
-        RecourseCertifier().calibrate(replay(german.plans), against=Against("all_features"))
     with pytest.raises(DataError, match="have no losses: they can be stopped"):
         certify(watch(german.plans))
     again = edfa.recourse.Plans.from_json(german.plans.to_json())
@@ -164,7 +160,7 @@ def test_the_same_way_is_used_to_find_a_trajectorys_plans(german):
 
 def test_against_all_features_to_the_end(german):
     certifier = RecourseCertifier(alpha=0.9).calibrate(
-        german.plans, against=Against("all_features", german.table.calibration.X)
+        replay(german.plans, against=Against("all_features", german.table.calibration.X))
     )
     assert "once all features are acquired" in certifier.certificate_.sentence
     whole = Against("all_features", german.table.test.X)
@@ -180,21 +176,23 @@ def test_groups_of_plans(german):
             for v in german.table.calibration.frame["personal_status"]
         ]
     )
-    certifier = RecourseCertifier(alpha=0.6, groups="separate").calibrate(german.plans, group=sex)
+    certifier = RecourseCertifier(alpha=0.6, groups="separate").calibrate(
+        replay(german.plans, group=sex)
+    )
     assert sorted(certifier.certificate_) == ["f", "m"]
     theirs = np.array(
         ["f" if "female" in str(v) else "m" for v in german.table.test.frame["personal_status"]]
     )
-    stops = certifier.stop(german.test, group=theirs)
+    stops = certifier.stop(watch(german.test_plans, group=theirs))
     assert [len(stops[g].step) for g in ("f", "m")] == [(theirs == g).sum() for g in ("f", "m")]
     assert (
         certifier.evaluate(replay(german.test_plans, group=theirs))["m"].people
         == (theirs == "m").sum()
     )
-    with pytest.raises(DataError, match="or group= with plans"):
-        certifier.stop(german.test)
+    with pytest.raises(DataError, match="need the column 'group'"):
+        certifier.stop(german.test_plans)
     with pytest.raises(DataError, match="one label for each of the 200 people"):
-        certifier.stop(german.test, group=theirs[:5])
+        watch(german.test_plans, group=theirs[:5])
 
 
 def test_the_other_certificates_take_plans_too(german):
@@ -310,7 +308,7 @@ def test_the_same_advisor_made_again_is_the_same(german, tmp_path):
         trajectory = german.ask(german.table.test, EDFA(replace(german.blanket)), model, seed=5)
         plans = german.find_plans(trajectory, Nearest(german.table.train), seed=3)
         assert identify(plans) == german.certifier.certificate_.advisor
-    named = RecourseCertifier(alpha=0.5).calibrate(german.plans, advisor="release 7")
+    named = RecourseCertifier(alpha=0.5).calibrate(replay(german.plans, advisor="release 7"))
     assert named.certificate_.advisor == "release 7"
     assert named.stop(german.test_plans, advisor="release 7").triggered.any()
     with pytest.raises(MismatchError, match="'release 7', not for 'release 8'"):

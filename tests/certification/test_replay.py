@@ -180,7 +180,7 @@ def test_every_signal_from_calibration_to_the_stop(german):
     assert list(names)[:2] == ["uncertainty", "plan"]
     assert list(names)[2].startswith("Weighted ")
     with pytest.raises(MismatchError, match=r"about the signal 'Weighted .*', not 'Weighted"):
-        names[list(names)[2]].stop(german.test, signal=Weighted(0.4))
+        names[list(names)[2]].stop(watch(german.test_plans, signal=Weighted(0.4)))
     with pytest.raises(MismatchError, match="about the signal 'plan', not 'uncertainty'"):
         names["plan"].certificate_.stop(watch(german.test_plans))
     with pytest.raises(UnknownNameError, match="did you mean 'plan'"):

@@ -7,7 +7,13 @@ from datetime import date
 
 import edfa
 from edfa.blanket.robustness import compare, stability
-from edfa.certification import GroupCertificates, certify_expected_risk, certify_jointly, zones
+from edfa.certification import (
+    GroupCertificates,
+    RecourseCertifier,
+    certify_expected_risk,
+    certify_jointly,
+    zones,
+)
 from edfa.data.clean import CleaningReport, Dropped
 from edfa.recourse.metrics import evaluate_plans
 from edfa_serve.letters.letter import write_letter
@@ -51,7 +57,7 @@ def every_noun(table, blanket, start, answers):
         "certificate": certificate,
         "no_certificate": replace(certificate, status="risk_limited", tau=None),
         "groups": GroupCertificates({name: certificate}),
-        "joint": certify_jointly({name: plans}, alpha=0.5),
+        "joint": certify_jointly({name: plans}, RecourseCertifier(0.5)),
         "expected_risk": certify_expected_risk(plans, alpha=0.5),
         "stops": certificate.stop(plans),
         "zones": zones({"name": [name], "n": [200], "risk": [0.1]}, alpha=0.2),
