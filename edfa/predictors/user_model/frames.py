@@ -1,15 +1,12 @@
 """Encoded people as the data frame that a user model wants: its columns, in its order,
 in its data types.
 
-Each distinct code of a column is decoded and cast once and remembered; a frame is then taken from
-memory by position. Values of one data type lie in one array, so that a small frame takes few calls.
+Each distinct code of a column is decoded and cast once and remembered (``Lookup``).
 """
 
-import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,81 +17,56 @@ from edfa.data.values import read_words
 from edfa.errors import ColumnError, DataError, hint
 from edfa.typing import AnyArray, BoolArray, Float32Array, IntArray
 
-__all__ = ["FrameMaker", "cast_frame", "find_codes", "locate", "merge_codes"]
+__all__ = ["FrameMaker", "Lookup", "cast_frame"]
 
 MOST_CODES = 20_000  # remembered for each column; beyond that, only those of the latest call
 
 
-def locate(known: Sequence[Float32Array], cells: Float32Array) -> IntArray | None:
-    """Where each cell stands in ``known``, laid end to end, (columns, rows); None if one of them is
-    not there.
+class Lookup:
+    """What each distinct code of a column becomes, worked out once.
 
-    ``known``: the sorted distinct codes of each column. ``cells``: codes, (columns, rows).
-    """
-    positions = np.empty(cells.shape, dtype=np.intp)
-    offset = 0
-    for codes, column, place in zip(known, cells, positions, strict=True):
-        place[:] = codes.searchsorted(column)
-        if len(column) and not (len(codes) and (codes.take(place, mode="clip") == column).all()):
-            return None
-        place += offset
-        offset += len(codes)
-    return positions
+    Threads may share one: what is remembered is replaced as a whole, so that two that meet at
+    most work the same thing out twice.
 
+    Parameters
+    ----------
+    make
+        Gives an array with an entry for each of some distinct codes, (codes,).
 
-def find_codes(
-    cells: Float32Array, known: Sequence[Float32Array] | None = None
-) -> list[Float32Array]:
-    """The sorted distinct codes of each column of ``cells``, (columns, rows), without those already
-    ``known``.
-    """
-    distinct = [np.unique(column) for column in cells]
-    return (
-        distinct
-        if known is None
-        else [np.setdiff1d(d, k) for d, k in zip(distinct, known, strict=True)]
-    )
-
-
-def merge_codes(known: Float32Array, new: Float32Array) -> tuple[Float32Array, IntArray]:
-    """Two sorted arrays of codes as one, and the order that sorts the two laid end to end."""
-    both = np.concatenate([known, new])
-    order = np.argsort(both, kind="stable")
-    return both[order], order
-
-
-@dataclass(frozen=True)
-class _Memory:
-    """The codes of each column, sorted, and in the same order what the model is handed for each of
-    them.
+    Examples
+    --------
+    >>> lookup = Lookup(lambda codes: codes * 2)
+    >>> lookup(np.array([3, 1, 3], dtype=np.float32)).tolist()
+    [6.0, 2.0, 6.0]
     """
 
-    codes: tuple[Float32Array, ...]
-    results: tuple[Any, ...]
+    def __init__(self, make: Callable[[Float32Array], Any]) -> None:
+        self._make = make
+        nothing = np.zeros(0, dtype=np.float32)
+        self._known: tuple[Float32Array, Any] = (nothing, make(nothing))
 
-    @cached_property
-    def pools(self) -> tuple[tuple[IntArray, IntArray, Any], ...]:
-        """By data type: the columns that have it, by how much their positions shift, and all their
-        values in a row.
-        """
-        starts = np.cumsum([0, *(len(codes) for codes in self.codes)])
-        kinds = [v.dtype for v in self.results]
-        pools = []
-        for dtype in dict.fromkeys(kinds):
-            members = np.array([i for i, kind in enumerate(kinds) if kind == dtype])
-            ends = np.cumsum([0, *(len(self.results[i]) for i in members)])
-            pools.append(
-                (
-                    members,
-                    (ends[:-1] - starts[members])[:, None],
-                    _join([self.results[i] for i in members]),
-                )
-            )
-        return tuple(pools)
+    def __call__(self, cells: Float32Array) -> Any:
+        """What each of the ``cells`` (rows,) becomes, (rows, ...)."""
+        codes, results = self._known
+        at = codes.searchsorted(cells)
+        if len(cells) and not (len(codes) and (codes.take(at, mode="clip") == cells).all()):
+            codes, results = self._learn(cells)
+            at = codes.searchsorted(cells)
+        return results.take(at, axis=0) if isinstance(results, np.ndarray) else results.take(at)
 
-    @property
-    def full(self) -> bool:
-        return max((len(codes) for codes in self.codes), default=0) > MOST_CODES
+    def _learn(self, cells: Float32Array) -> tuple[Float32Array, Any]:
+        """What is known of all codes in ``cells``, remembered unless it is too much."""
+        codes, results = self._known
+        new = np.setdiff1d(cells, codes)
+        if len(codes) + len(new) > MOST_CODES:
+            codes, results, new = codes[:0], results[:0], np.unique(cells)
+        made = join([results, self._make(new)])
+        both = np.concatenate([codes, new])
+        order = np.argsort(both)
+        learnt = both[order], made[order]
+        if len(both) <= MOST_CODES:
+            self._known = learnt
+        return learnt
 
 
 class FrameMaker:
@@ -156,9 +128,7 @@ class FrameMaker:
         self.features = np.array(
             [encoder.names.index(name) for name in self.columns], dtype=np.intp
         )
-        self._lock = threading.Lock()
-        self._empty = self._grow(None, [np.zeros(0, dtype=np.float32)] * len(self.columns))
-        self._memory = self._empty
+        self._lookups = [Lookup(partial(self._make, column)) for column in range(len(self.columns))]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _make_again, (self.encoder, self.columns, self.dtypes, self.lenient)
@@ -168,18 +138,11 @@ class FrameMaker:
         be known.
         """
         cells = self.cells(X)
-        memory = self._memory
-        if (positions := locate(memory.codes, cells)) is None:
-            memory = self._learn(cells)
-            positions = locate(memory.codes, cells)
-            assert positions is not None  # noqa: S101 - what was just learnt is there
-        rows = cells.shape[1]
-        index = pd.RangeIndex(rows)
-        arrays: list[Any] = [None] * len(self.columns)
-        for members, shift, values in memory.pools:
-            taken = values.take((positions[members] + shift).ravel())
-            for i, column in enumerate(members.tolist()):
-                arrays[column] = self._finish(column, taken[i * rows : (i + 1) * rows], index)
+        index = pd.RangeIndex(cells.shape[1])
+        arrays = [
+            self._finish(column, lookup(codes), index)
+            for column, (lookup, codes) in enumerate(zip(self._lookups, cells, strict=True))
+        ]
         return pd.DataFrame(dict(zip(self.columns, arrays, strict=True)), index=index, copy=False)
 
     def cells(self, X: Float32Array) -> Float32Array:  # noqa: N803
@@ -213,43 +176,15 @@ class FrameMaker:
             )  # NaN is unlike itself
         return values
 
-    def _learn(self, cells: Float32Array) -> _Memory:
-        """The memory with every code of ``cells`` in it, kept unless it is too large."""
-        with self._lock:
-            grown = self._grow(self._memory, find_codes(cells, self._memory.codes))
-            if grown.full:
-                grown = self._grow(self._empty, find_codes(cells))
-            if not grown.full:
-                self._memory = grown
-        return grown
-
-    def _grow(self, memory: _Memory | None, new: Sequence[Float32Array]) -> _Memory:
-        """``memory`` with new codes of each column decoded and cast."""
-        codes, values = [], []
-        for i, (name, fresh) in enumerate(zip(self.columns, new, strict=True)):
-            if memory is not None and not len(fresh):
-                codes.append(memory.codes[i])
-                values.append(memory.results[i])
-                continue
-            if np.isnan(fresh).any():
-                raise DataError(
-                    f"{name!r} was not acquired in some row (NaN), and the model wants a value"
-                )
-            made = self._make(i, fresh)
-            if memory is None:
-                codes.append(fresh)
-                values.append(made)
-            else:
-                merged, order = merge_codes(memory.codes[i], fresh)
-                codes.append(merged)
-                values.append(_join([memory.results[i], made]).take(order))
-        return _Memory(tuple(codes), tuple(values))
-
     def _make(self, i: int, codes: Float32Array) -> Any:
         """What the model is handed for each code of column ``i``, (codes,); for categories, their
         numbers.
         """
         column = self.encoder.columns[self.features[i]]
+        if np.isnan(codes).any():
+            raise DataError(
+                f"{column.name!r} was not acquired in some row (NaN), and the model wants a value"
+            )
         gap = column.slots[column.states.index(None)] if None in column.states else np.nan
         known = column.decode(
             codes[codes != gap]
@@ -292,7 +227,7 @@ def _cast_known(name: str, values: pd.Series, known: BoolArray, dtype: Any, leni
     made = _cast(name, values, dtype, lenient)
     if len(values) == len(known):
         return made
-    return _join([made, _missing(name, values.dtype, dtype)]).take(_gaps_last(known))
+    return join([made, _missing(name, values.dtype, dtype)]).take(_gaps_last(known))
 
 
 def _make_again(
@@ -317,7 +252,7 @@ def _check_columns(columns: tuple[str, ...], names: tuple[str, ...]) -> None:
         raise ColumnError(f"the model wants column {twice[0]!r} more than once")
 
 
-def _join(parts: Sequence[Any]) -> Any:
+def join(parts: Sequence[Any]) -> Any:
     """Arrays of one data type, or of whole and other numbers, as one."""
     if len(parts) == 1:
         return parts[0]

@@ -219,7 +219,7 @@ def test_memory_is_bounded_and_the_answers_are_the_same(monkeypatch):
     codes = encoder.encode(pd.DataFrame({"x": values}))
     for first, last in ((0, 15), (10, 28), (0, 200), (25, 30)):
         assert maker.frame(codes[first:last])["x"].tolist() == values[first:last].tolist()
-        assert len(maker._memory.codes[0]) <= 20
+        assert len(maker._lookups[0]._known[0]) <= 20
 
 
 def test_threads_share_one_and_a_copy_is_empty():
@@ -231,7 +231,7 @@ def test_threads_share_one_and_a_copy_is_empty():
         answers = list(pool.map(lambda i: maker.frame(codes[i : i + 100])["x"].tolist(), starts))
     assert answers == [values[i : i + 100].tolist() for i in starts]
     copy = pickle.loads(pickle.dumps(maker))  # noqa: S301 - our own, sent to a worker
-    assert len(copy._memory.codes[0]) == 0
+    assert len(copy._lookups[0]._known[0]) == 0
     pd.testing.assert_frame_equal(copy.frame(codes), maker.frame(codes))
 
 

@@ -254,4 +254,4 @@ def test_memory_is_bounded_and_threads_share_it(german, monkeypatch):
     for i, part in zip(starts, parts, strict=True):
         np.testing.assert_allclose(part, direct[i : i + 50], rtol=0, atol=1e-12)
     assert prepared.predict_proba(people).shape == direct.shape
-    assert max(map(len, prepared._runs.codes)) <= 150
+    assert max(len(lookup._known[0]) for lookup in prepared._lookups) <= 150
