@@ -1,14 +1,15 @@
 """XGBoost's own file format: the one place that reads it, and checks it before XGBoost does.
 
 XGBoost's reader trusts what it is given: a node, a class or a length out of range writes outside
-its memory. Files are JSON or UBJSON. ``decode`` turns either into plain values without taking more
-memory than the file has; ``check_user_booster`` checks a classifier of any kind that somebody else
-trained; ``check_boosters`` checks those of a ``SubsetXGB``, which are many and all alike, quickly.
+its memory. Files are JSON or UBJSON. ``decode`` turns either into plain values;
+``check_user_booster`` checks a classifier of any kind that somebody else trained, and
+``check_boosters`` those of a ``SubsetXGB``, of which more is known.
 """
 
 import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -16,14 +17,14 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from edfa.errors import ModelError, UnreadableError
-from edfa.typing import AnyArray, BoolArray
+from edfa.typing import AnyArray
 
 __all__ = [
     "OBJECTIVES",
     "BoosterFile",
+    "base_scores",
     "check_boosters",
     "check_user_booster",
     "decode",
@@ -37,41 +38,26 @@ MAX_NESTING = 16  # of objects within objects
 MAX_CATEGORY = 2**24  # beyond it XGBoost takes a category for missing
 NO_PARENT = 2**31 - 1
 NO_CHILD = -1
-# the first bytes of a tree: an object whose first entry, base_weights, says its number of nodes
-PREFIX = 35
-MARKERS = {
-    b"i": ">i1",
-    b"U": ">u1",
-    b"I": ">i2",
-    b"l": ">i4",
-    b"L": ">i8",
-    b"d": ">f4",
-    b"D": ">f8",
+MARKERS = {"i": ">i1", "U": ">u1", "I": ">i2", "l": ">i4", "L": ">i8", "d": ">f4", "D": ">f8"}
+NUMBERS: dict[bytes, np.dtype[Any]] = {m.encode(): np.dtype(name) for m, name in MARKERS.items()}
+NODES: dict[
+    str, np.dtype[Any]
+] = {  # the arrays of a tree with an entry for each node, and their types
+    "base_weights": np.dtype("f4"),
+    "default_left": np.dtype("u1"),
+    "left_children": np.dtype("i4"),
+    "loss_changes": np.dtype("f4"),
+    "parents": np.dtype("i4"),
+    "right_children": np.dtype("i4"),
+    "split_conditions": np.dtype("f4"),
+    "split_indices": np.dtype("i4"),
+    "split_type": np.dtype("u1"),
+    "sum_hessian": np.dtype("f4"),
 }
-NUMBERS: dict[bytes, np.dtype[Any]] = {marker: np.dtype(name) for marker, name in MARKERS.items()}
-FLOAT, INTEGER, BYTE = NUMBERS[b"d"], NUMBERS[b"l"], NUMBERS[b"U"]
-NODES = {  # the arrays of a tree with an entry for each node, and their types
-    "base_weights": FLOAT,
-    "default_left": BYTE,
-    "left_children": INTEGER,
-    "loss_changes": FLOAT,
-    "parents": INTEGER,
-    "right_children": INTEGER,
-    "split_conditions": FLOAT,
-    "split_indices": INTEGER,
-    "split_type": BYTE,
-    "sum_hessian": FLOAT,
-}
+LENGTH = struct.Struct(">cQ")
+CLOSING = ord("}")
+PREFIX = 35  # bytes in which a tree's first array, and so its number of nodes, is named
 CATEGORIES = ("categories", "categories_nodes", "categories_segments", "categories_sizes")
-DECODING_ERRORS = (
-    LookupError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
-    struct.error,
-)
 
 
 class BoosterFile(NamedTuple):
@@ -85,7 +71,7 @@ class BoosterFile(NamedTuple):
     classes: int
 
 
-def decode(content: bytes) -> Any:
+def decode(content: bytes, examples: "dict[bytes, _Example] | None" = None) -> Any:
     """The values in a file of XGBoost's: mappings, lists, numpy arrays, texts and numbers.
 
     Raises ValueError, or whatever else decoding stumbles over, for a file that is damaged; an entry
@@ -93,7 +79,7 @@ def decode(content: bytes) -> Any:
     """
     if content[1:2] in (b'"', b"}") or content[1:2].isspace():
         return json.loads(content, object_pairs_hook=_distinct)
-    reader = _Reader(content)
+    reader = _Reader(content, {} if examples is None else examples)
     value = reader.value()
     _require(reader.place == len(content), "something follows it")
     return value
@@ -105,9 +91,22 @@ def trees_of(learner: Mapping[str, Any]) -> Any:
     return booster.get("gbtree", booster)["model"]
 
 
-def join_trees(trees: Sequence[Mapping[str, Any]], name: str, kind: type) -> AnyArray:
+def join_trees(trees: Sequence[Mapping[str, Any]], name: str) -> AnyArray:
     """One array of all trees' nodes, (nodes of all trees,), of the decoded array ``name``."""
-    return np.concatenate([np.asarray(tree[name], dtype=kind) for tree in trees])
+    joined, kind = np.concatenate([tree[name] for tree in trees]), NODES[name]
+    if kind.kind in "iu":  # no number may become another one
+        limits = np.iinfo(kind)
+        whole = (
+            joined.dtype.kind in "iu" and limits.min <= joined.min() <= joined.max() <= limits.max
+        )
+        _require(whole, f"a number of {name} is out of range")
+    return joined.astype(kind)
+
+
+def base_scores(learner: Mapping[str, Any]) -> list[float]:
+    """What a decoded learner begins with: one number, or from XGBoost 3.1 on one an output."""
+    text = str(learner["learner_model_param"]["base_score"])
+    return [float(score) for score in text.strip("[]").split(",")]
 
 
 def check_user_booster(content: bytes, name: str) -> None:
@@ -127,15 +126,11 @@ def check_user_booster(content: bytes, name: str) -> None:
     ModelError
         If it answers something else than probabilities.
     """
-    try:
+    with _damage_of(name):
         whole = decode(content)
         learner = whole.get("Model", whole)["learner"]
-        _check_user_learner(learner)
+        _check_learner(learner)
         objective = learner["objective"]["name"]
-    except _DamageError as error:
-        raise _unreadable(name, error) from None
-    except DECODING_ERRORS:
-        raise _unreadable(name, "it is damaged") from None
     if objective not in (*OBJECTIVES, "multi:softmax"):
         raise ModelError(
             f"{name} was fitted for {objective}, which answers no probabilities; "
@@ -143,11 +138,90 @@ def check_user_booster(content: bytes, name: str) -> None:
         )
 
 
-def _check_user_learner(learner: Mapping[str, Any]) -> None:
+def check_boosters(files: Sequence[BoosterFile]) -> list[tuple[int, ...]]:
+    """Check the boosters of a ``SubsetXGB``; return the version of XGBoost that wrote each file.
+
+    UnreadableError for a file that XGBoost cannot have written for such a model.
+
+    Examples
+    --------
+    >>> check_boosters([BoosterFile("model.ubj", b"{", 3, 2)])
+    Traceback (most recent call last):
+        ...
+    edfa.errors.UnreadableError: model.ubj is no booster as XGBoost writes it: it is cut off
+    """
+    versions = []
+    examples: dict[bytes, _Example] = {}
+    for file in files:
+        with _damage_of(file.name):
+            whole = decode(file.content, examples)
+            _check_learner(whole["learner"])
+            _check_own_learner(whole["learner"], file)
+            version = tuple(whole["version"])
+            _require([type(part) for part in version] == [int] * 3, "it names no version")
+        versions.append(version)
+    return versions
+
+
+class _DamageError(ValueError):
+    """What is wrong with a file."""
+
+
+@contextmanager
+def _damage_of(name: str) -> Iterator[None]:
+    """What a block finds wrong with a file, or stumbles over in it, as UnreadableError."""
+    try:
+        yield
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+        struct.error,
+    ) as error:
+        damage = error if isinstance(error, _DamageError) else "it is damaged"
+        raise UnreadableError(f"{name} is no booster as XGBoost writes it: {damage}") from None
+
+
+def _require(holds: Any, damage: str) -> None:
+    if not holds:
+        raise _DamageError(damage)
+
+
+def _require_all(checks: Mapping[str, Any]) -> None:
+    for damage, holds in checks.items():
+        _require(holds, damage)
+
+
+def _distinct(entries: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The entries of a JSON object, none of which may occur twice."""
+    _require(len(entries) == len(names := dict(entries)), "an entry is there twice")
+    return names
+
+
+def _count(text: str) -> int:
+    """A number without a sign, written in digits."""
+    _require(text.isascii() and text.isdigit() and len(text) < 10, f"{text[:20]!r} is no number")
+    return int(text)
+
+
+def _rises(numbers: AnyArray, first: int, last: int) -> bool:
+    """Whether whole numbers never fall on their way from ``first`` to ``last``."""
+    return bool(
+        numbers.dtype.kind in "iu"
+        and (numbers[0], numbers[-1]) == (first, last)
+        and (np.diff(numbers) >= 0).all()
+    )
+
+
+def _check_learner(learner: Mapping[str, Any]) -> None:
+    """Check every number by which XGBoost finds its way through a booster of any kind."""
     parameters, booster = learner["learner_model_param"], learner["gradient_booster"]
     features = _count(parameters["num_feature"])
     groups = max(1, _count(parameters["num_class"])) * _count(parameters.get("num_target", "1"))
-    base = [float(score) for score in str(parameters["base_score"]).strip("[]").split(",")]
+    base = base_scores(learner)
     _require(len(base) in (1, groups) and all(map(isfinite, base)), "its base score is no number")
     for names in ("feature_names", "feature_types"):
         texts = learner.get(names, ())
@@ -166,63 +240,135 @@ def _check_user_learner(learner: Mapping[str, Any]) -> None:
     _require(
         group.dtype.kind in "iu"
         and group.shape == (count,)
-        and bool(((group >= 0) & (group < groups)).all()),
+        and ((group >= 0) & (group < groups)).all(),
         "its trees are of other classes",
     )
     rounds = np.asarray(model.get("iteration_indptr", [0, count]))
-    _require(
-        rounds.dtype.kind in "iu"
-        and (rounds[0], rounds[-1]) == (0, count)
-        and bool((np.diff(rounds) >= 0).all()),
-        "its rounds are not those of its trees",
-    )
+    _require(_rises(rounds, 0, count), "its rounds are not those of its trees")
     if booster["name"] == "dart":
         _require(len(booster["weight_drop"]) == count, "it has not a weight for each tree")
     _check_names_of_categories(model.get("cats", {}), features)
-    for number, tree in enumerate(trees):
-        _require(tree["id"] == number, "its trees are out of order")
-        _check_user_tree(tree, features)
+    _check_trees(trees, features)
 
 
-def _check_user_tree(tree: Mapping[str, Any], features: int) -> None:
-    """Check one decoded tree, which may split by categories."""
-    parameters = tree["tree_param"]
-    nodes = _count(parameters["num_nodes"])
-    _require(nodes > 0, "a tree is empty")
-    _require(_count(parameters["num_feature"]) == features, "a tree is of other features")
-    _require(_count(parameters["size_leaf_vector"]) <= 1, "a leaf has several values")
-    arrays = {name: np.asarray(tree[name], dtype=kind)[None] for name, kind in NODES.items()}
-    for name, array in arrays.items():
-        _require(array.shape == (1, nodes), f"a tree has not {nodes} of {name}")
-    for damage, holds in _find_damage(arrays, np.array([features])).items():
-        _require(bool(holds.all()), damage)
-    categorical = arrays["split_type"][0] == 1
-    _require(bool((arrays["split_type"] <= 1).all()), "a tree has another kind of split")
+def _check_own_learner(learner: Mapping[str, Any], file: BoosterFile) -> None:
+    """Check that a booster is one of those that a ``SubsetXGB`` trains: for these features and
+    classes, without categories.
+    """
+    outputs = 1 if file.classes == 2 else file.classes
+    parameters, model = learner["learner_model_param"], trees_of(learner)
+    objective, attributes = learner["objective"], learner["attributes"]
+    counts = {"feature": file.features, "class": 0 if outputs == 1 else outputs, "target": 1}
+    for name, count in counts.items():
+        _require(_count(parameters[f"num_{name}"]) == count, f"it has another number of num_{name}")
+    if outputs == 1:
+        same_classes = float(objective["reg_loss_param"]["scale_pos_weight"]) == 1
+    else:
+        same_classes = _count(objective["softmax_multiclass_param"]["num_class"]) == outputs
+    trees, names = model["trees"], (learner["feature_names"], learner["feature_types"])
+    categories = [*model.get("cats", {}).values(), *(t[n] for t in trees for n in CATEGORIES)]
+    checks = {
+        "it is no boosted trees": learner["gradient_booster"]["name"] == "gbtree",
+        "its columns have names": not any(map(len, names)),
+        "it has another objective": objective["name"] == OBJECTIVES[outputs > 1],
+        "it has other classes": same_classes,
+        "its base score is no probability": outputs > 1 or 0 < base_scores(learner)[0] < 1,
+        "it has several trees at once": model["gbtree_model_param"]["num_parallel_tree"] == "1",
+        "its trees are of other classes": np.array_equal(
+            model["tree_info"], np.arange(len(trees)) % outputs
+        ),
+        "its rounds are not those of its trees": np.array_equal(
+            model["iteration_indptr"], np.arange(0, len(trees) + 1, outputs)
+        ),
+        "it has categories": not any(map(len, categories)),
+        "a tree has nodes that are deleted": all(
+            tree["tree_param"]["num_deleted"] == "0" for tree in trees
+        ),
+        "an attribute of it is no text": all(isinstance(text, str) for text in attributes.values()),
+        "its temperature is no number above 0": (
+            0 < float(attributes.get("temperature", "1")) < np.inf
+        ),
+    }
+    _require_all(checks)
+
+
+def _check_trees(trees: Sequence[Mapping[str, Any]], features: int) -> None:
+    """Check all decoded trees at once, node by node; they may split by categories."""
+    parameters = [tree["tree_param"] for tree in trees]
+    sizes = [_count(each["num_nodes"]) for each in parameters]
+    lengths = {name: [len(tree[name]) for tree in trees] for name in (*NODES, *CATEGORIES)}
+    checks = {
+        "a tree is empty": min(sizes) > 0,
+        "its trees are out of order": [tree["id"] for tree in trees] == list(range(len(trees))),
+        "a tree is of other features": {_count(each["num_feature"]) for each in parameters}
+        == {features},
+        "a leaf has several values": all(_count(p["size_leaf_vector"]) <= 1 for p in parameters),
+        "a tree has another number of nodes": all(lengths[name] == sizes for name in NODES),
+    }
+    _require_all(checks)
+    joined = {name: join_trees(trees, name) for name in NODES}
+    left, right, parent = (joined[n] for n in ("left_children", "right_children", "parents"))
+    split, condition, kind = (
+        joined[n] for n in ("split_indices", "split_conditions", "split_type")
+    )
+    size = np.repeat(sizes, sizes)  # of the tree of each node
+    root = np.repeat(np.cumsum(sizes) - sizes, sizes)  # where that tree begins
+    node = np.arange(len(root)) - root
+    leaf, children = left == NO_CHILD, np.stack([left, right])
+    # Every child has one parent, and the root has none, so that every way down ends.
+    within = np.where(leaf, children == NO_CHILD, (children >= 0) & (children < size))
+    theirs = leaf | ((parent[root + np.clip(children, 0, size - 1)] == node) & (left != right))
+    # XGBoost from 3.4 on splits known from unknown values at an infinite condition; a leaf's
+    # value, which is kept in the same array, is added up and must be finite.
+    usable = np.where(leaf, np.isfinite(condition), ~np.isnan(condition))
+    holds: dict[str, Any] = {
+        "a node has no such parent or child": (within & theirs).all()
+        and (parent[node == 0] == NO_PARENT).all(),
+        "a tree splits by a feature that is not there": (
+            leaf | ((split >= 0) & (split < features))
+        ).all(),
+        "a tree has a value that is no number": usable.all(),
+        "a node sends what is missing nowhere": (joined["default_left"] < 2).all(),
+        "a tree has another kind of split": (kind < 2).all(),
+    }
+    _require_all(holds)
+    if kind.any() or any(map(any, (lengths[name] for name in CATEGORIES))):
+        for tree in trees:
+            _check_categories(tree)
+
+
+def _check_categories(tree: Mapping[str, Any]) -> None:
+    """Check the sets of categories by which one decoded tree splits."""
     entries, node, start, size = (np.asarray(tree[name], dtype=np.int64) for name in CATEGORIES)
-    _require(np.array_equal(node, np.flatnonzero(categorical)), "a tree's categories are damaged")
-    _require(len(node) == len(start) == len(size), "a tree's categories are damaged")
+    categorical = np.flatnonzero(np.asarray(tree["split_type"]) == 1)
     _require(
-        bool((start >= 0).all() and (size > 0).all() and (start + size <= len(entries)).all()),
+        np.array_equal(node, categorical) and len(node) == len(start) == len(size),
+        "a tree's categories are damaged",
+    )
+    _require(
+        ((start >= 0) & (size > 0) & (start + size <= len(entries))).all(),
         "a set of categories is cut off",
     )
-    _require(bool(((entries >= 0) & (entries < MAX_CATEGORY)).all()), "a category is out of range")
+    _require(((entries >= 0) & (entries < MAX_CATEGORY)).all(), "a category is out of range")
 
 
 def _check_names_of_categories(cats: Mapping[str, Any], features: int) -> None:
-    """Check the names of categories, which XGBoost keeps from 3.1 on: texts end to end, or
+    """Check the names of categories, which XGBoost writes from 3.1 on: texts end to end, or
     numbers, of each feature.
     """
+    damage = "its categories are damaged"
     if not cats or not len(cats["feature_segments"]):
-        _require(not any(len(part) for part in cats.values()), "its categories are damaged")
+        _require(not any(len(part) for part in cats.values()), damage)
         return
     ends = np.asarray(cats["feature_segments"], dtype=np.int64)
     sizes = []
     for names in cats["enc"]:
-        offsets = np.asarray(names.get("offsets", ()), dtype=np.int64)
-        if "offsets" in names and len(offsets):
-            within = offsets[0] == 0 and offsets[-1] == len(names["values"])
-            _require(within and bool((np.diff(offsets) >= 0).all()), "its categories are damaged")
-        sizes.append(max(0, len(offsets) - 1) if "offsets" in names else len(names["values"]))
+        count = len(names["values"])
+        if "offsets" in names:
+            offsets = np.asarray(names["offsets"], dtype=np.int64)
+            _require(not len(offsets) or _rises(offsets, 0, count), damage)
+            count = max(0, len(offsets) - 1)
+        sizes.append(count)
     order = np.asarray(cats["sorted_idx"], dtype=np.int64)
     _require(
         len(sizes) == features
@@ -232,339 +378,119 @@ def _check_names_of_categories(cats: Mapping[str, Any], features: int) -> None:
             np.array_equal(np.sort(order[start:end]), np.arange(end - start))
             for start, end in pairwise(ends.tolist())
         ),
-        "its categories are damaged",
+        damage,
     )
 
 
-def check_boosters(files: Sequence[BoosterFile]) -> list[tuple[int, ...]]:
-    """Check the boosters of a ``SubsetXGB``; return the version of XGBoost that wrote each file.
-
-    Trees of one size are written alike, so that one of them is decoded and all others are compared
-    with it at once. UnreadableError for a file that XGBoost cannot have written for such a model.
-
-    Examples
-    --------
-    >>> check_boosters([BoosterFile("model.ubj", b"{", 3, 2)])
-    Traceback (most recent call last):
-        ...
-    edfa.errors.UnreadableError: model.ubj is no booster as XGBoost writes it: it is cut off
-    """
-    layouts: dict[Any, _Layout] = {}
-    versions = []
-    for number, file in enumerate(files):
-        try:
-            versions.append(_check_file(file, number, layouts))
-        except _DamageError as error:
-            raise _unreadable(file.name, error) from None
-        except DECODING_ERRORS:
-            raise _unreadable(file.name, "it is damaged") from None
-    for layout in layouts.values():
-        for number, what in layout.damages(files):
-            raise _unreadable(files[number].name, what)
-    return versions
-
-
-class _DamageError(ValueError):
-    """What is wrong with a file."""
-
-
-def _unreadable(name: str, damage: object) -> UnreadableError:
-    return UnreadableError(f"{name} is no booster as XGBoost writes it: {damage}")
-
-
-def _require(holds: bool, damage: str) -> None:
-    if not holds:
-        raise _DamageError(damage)
-
-
-def _distinct(entries: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The entries of a JSON object, none of which may occur twice."""
-    _require(len(entries) == len(names := dict(entries)), "an entry is there twice")
-    return names
-
-
-class _Span(NamedTuple):
-    """An array of one type in a file: where it begins, its type, and how many entries it has."""
-
-    start: int
-    dtype: np.dtype[Any]
-    entries: int
-
-
 @dataclass
-class _Layout:
-    """How trees of one size are written: the bytes of one, where its arrays are, and all trees that
-    look like it.
+class _Example:
+    """An object of numbers, and where they are in it: others differ from it in these alone."""
 
-    ``trees`` are the file, the place in it, and the number of each tree.
-    """
-
-    first: bytes
-    spans: dict[str, _Span]
-    trees: list[tuple[int, int, int]] = field(default_factory=list)
+    content: bytes
+    value: dict[str, Any]
+    numbers: dict[str, tuple[int, int, np.dtype[Any]]] = field(default_factory=dict)
 
     @cached_property
-    def fixed(self) -> BoolArray:
-        """Which bytes are the same in all trees: all but those of arrays."""
-        mask = np.ones(len(self.first), dtype=bool)
-        for span in self.spans.values():
-            mask[span.start : span.start + span.entries * span.dtype.itemsize] = False
-        return mask
+    def same(self) -> list[tuple[int, int]]:
+        """The stretches between its numbers."""
+        ends = [end for _, end, _ in self.numbers.values()]
+        starts = [start for start, _, _ in self.numbers.values()]
+        return list(zip([0, *ends], [*starts, len(self.content)], strict=True))
 
-    def damages(self, files: Sequence[BoosterFile]) -> Iterator[tuple[int, str]]:
-        """For each kind of damage, the number of a file that has it, and a word for it."""
-        size = len(self.first)
-        joined = b"".join(
-            [files[file].content[start : start + size] for file, start, _ in self.trees]
-        )
-        rows = np.frombuffer(joined, dtype=np.uint8).reshape(-1, size)
-        alike = ((rows == np.frombuffer(self.first, np.uint8)) | ~self.fixed).all(axis=1)
-        nodes = {name: self._array(rows, span) for name, span in self.spans.items()}
-        same_id = nodes["id"][:, 0] == np.array([number for _, _, number in self.trees])
-        features = np.array([files[file].features for file, _, _ in self.trees])
-        same_features = nodes["num_feature"][:, 0] == features.astype(bytes)
-        checks = {
-            "a tree is damaged": alike & same_id & same_features,
-            "a tree has a kind of split that no model here has": ~nodes["split_type"].any(axis=1),
-        }
-        for damage, holds in (checks | _find_damage(nodes, features)).items():
-            if not holds.all():
-                yield self.trees[int(np.argmin(holds))][0], damage
-
-    @staticmethod
-    def _array(rows: npt.NDArray[np.uint8], span: _Span) -> AnyArray:
-        """One array of all trees, (trees, entries)."""
-        columns = rows[:, span.start : span.start + span.entries * span.dtype.itemsize]
-        array = np.ascontiguousarray(columns).view(span.dtype).reshape(len(rows), span.entries)
-        return array.astype(span.dtype.newbyteorder("="))
+    def read(self, content: bytes, place: int) -> dict[str, Any] | None:
+        """The object at this place; None if it is not written like this one."""
+        for start, end in self.same:
+            if content[place + start : place + end] != self.content[start:end]:
+                return None
+        values = self.value.copy()
+        for name, (start, end, dtype) in self.numbers.items():
+            count = (end - start) // dtype.itemsize
+            array = np.frombuffer(content, dtype, count, place + start)
+            is_array = isinstance(values[name], np.ndarray)
+            values[name] = array if is_array else array[0].item()
+        return values
 
 
-def _find_damage(nodes: Mapping[str, AnyArray], features: AnyArray) -> dict[str, BoolArray]:
-    """For each kind of damage, which trees are free of it, (trees,).
-
-    ``nodes`` are the arrays of trees of one size, (trees, nodes) each; ``features`` (trees,) are
-    the numbers of their columns.
-    """
-    is_leaf = nodes["left_children"] == NO_CHILD
-    split, condition = nodes["split_indices"], nodes["split_conditions"]
-    # XGBoost from 3.4 on splits known from unknown values at an infinite condition; a leaf's
-    # value, which is kept in the same array, is added up and must be finite.
-    usable = np.where(is_leaf, np.isfinite(condition), ~np.isnan(condition))
-    inside = is_leaf | ((split >= 0) & (split < features[:, None]))
-    return {
-        "a node has no such parent or child": _is_tree(nodes),
-        "a tree splits by a feature that is not there": inside.all(axis=1),
-        "a tree has a value that is no number": usable.all(axis=1),
-        "a node sends what is missing nowhere": (nodes["default_left"] < 2).all(axis=1),
-    }
-
-
-def _is_tree(nodes: Mapping[str, AnyArray]) -> BoolArray:
-    """Whether the nodes of each tree, (trees, nodes), hang together: every child has one parent,
-    the root none, so that every way down ends.
-    """
-    left, right, parents = nodes["left_children"], nodes["right_children"], nodes["parents"]
-    n = left.shape[1]
-    inner = left != NO_CHILD
-    children = np.stack([left, right])
-    within = np.where(inner, (children >= 0) & (children < n), children == NO_CHILD)
-    clipped = np.clip(children, 0, n - 1)
-    back = parents[np.arange(len(parents))[:, None], clipped]
-    theirs = (~inner | (back == np.arange(n))).all(axis=(0, 2))
-    apart = (~inner | (left != right)).all(axis=1)
-    return np.asarray(within.all(axis=(0, 2)) & theirs & apart & (parents[:, 0] == NO_PARENT))
-
-
-@dataclass
 class _Reader:
     """A decoder of UBJSON as XGBoost writes it.
 
-    With ``layouts``, trees are passed over and noted there under the file's ``number``, and arrays
-    of one type are left where they are, as ``_Span``; else everything is decoded.
+    ``place`` is that of the next byte. Trees of one size are written alike: ``examples`` has one of
+    each, by its first bytes, and the others are read like it, which is several times faster.
     """
 
-    content: bytes
-    layouts: dict[Any, _Layout] | None = None
-    number: int = 0
-    features: int = 0
-    place: int = 0
+    def __init__(self, content: bytes, examples: dict[bytes, _Example]) -> None:
+        self.content = content
+        self.place = 0
+        self.examples = examples
+        self.numbers: dict[str, tuple[int, int, np.dtype[Any]]] = {}  # of the last object
 
     def take(self, size: int) -> bytes:
         """The next bytes."""
         start = self.place
         self.place = end = start + size
-        _require(end <= len(self.content), "it is cut off")
+        if end > len(self.content):
+            raise _DamageError("it is cut off")
         return self.content[start:end]
 
-    def size(self) -> int:
+    def length(self) -> int:
         """A length, which is a marker and eight bytes."""
-        head = self.take(9)
-        _require(head[:1] == b"L", "a length is missing")
-        return int.from_bytes(head[1:], "big")  # one that is too long is cut off
+        marker, size = LENGTH.unpack_from(self.content, self.place)
+        if marker != b"L":
+            raise _DamageError("a length is missing")
+        self.place += LENGTH.size
+        return int(size)
 
     def value(self, depth: int = 0) -> Any:
         """The next value."""
         _require(depth <= MAX_NESTING, "it is nested too deeply")
         marker = self.take(1)
-        if marker == b"S":
-            return self.take(self.size()).decode("utf-8")
         if marker == b"[":
             return self._array(depth)
+        if marker == b"S":
+            return self.take(self.length()).decode()
         if marker == b"{":
-            return {name: value for name, _, value in self.entries(depth)}
+            return self._object(depth)
         if marker in b"TFZ":
             return {b"T": True, b"F": False, b"Z": None}[marker]
         dtype = NUMBERS[marker]
         return np.frombuffer(self.take(dtype.itemsize), dtype)[0].item()
 
-    def entries(self, depth: int) -> Iterator[tuple[str, int, Any]]:
-        """The entries of an object, to its end: name, where the value begins, and the value."""
-        names = set()
-        while self.content[self.place : self.place + 1] != b"}":
-            name = self.take(self.size()).decode("utf-8")
-            _require(name not in names, f"{name!r} is there twice")
-            names.add(name)
-            start = self.place
-            passed = name == "trees" and self.layouts is not None
-            yield name, start, self._pass_trees() if passed else self.value(depth + 1)
+    def _object(self, depth: int) -> dict[str, Any]:
+        entries: dict[str, Any] = {}
+        numbers = {}
+        begin = self.place - 1
+        while self.content[self.place] != CLOSING:
+            name = self.take(self.length()).decode()
+            if name in entries:
+                raise _DamageError("an entry is there twice")
+            kind = NUMBERS.get(self.content[self.place : self.place + 1])
+            entries[name] = value = self.value(depth + 1)
+            if (dtype := getattr(value, "dtype", kind)) is not None:
+                end = self.place - begin
+                numbers[name] = end - getattr(value, "nbytes", dtype.itemsize), end, dtype
         self.place += 1
+        self.numbers = numbers
+        return entries
 
     def _array(self, depth: int) -> Any:
+        """An array of numbers of one type, or a list of anything."""
         marker = self.take(1)
-        if marker == b"$":
-            dtype = NUMBERS[self.take(1)]
-            _require(self.take(1) == b"#", "a length is missing")
-            span = _Span(self.place + 9, dtype, self.size())
-            content = self.take(span.entries * dtype.itemsize)
-            return span if self.layouts is not None else np.frombuffer(content, dtype)
-        _require(marker == b"#", "a length is missing")
-        count = self.size()
-        values: list[Any] = []
-        while len(values) < count:
-            values += self._run(count - len(values)) or [self.value(depth + 1)]
-        return values
+        if marker == b"#":
+            return [self._item(depth + 1) for _ in range(self.length())]
+        dtype = NUMBERS[self.take(1)]
+        _require(marker + self.take(1) == b"$#", "a length is missing")
+        return np.frombuffer(self.take(self.length() * dtype.itemsize), dtype)
 
-    def _run(self, most: int) -> list[int]:
-        """Numbers of one type that follow each other, each with its marker; none if something else
-        comes next.
-        """
-        marker = self.content[self.place : self.place + 1]
-        if marker not in NUMBERS:
-            return []
-        cell = np.dtype([("marker", "u1"), ("value", NUMBERS[marker])])
-        room = (len(self.content) - self.place) // cell.itemsize
-        cells = np.frombuffer(self.content, cell, min(most, room), self.place)
-        other = np.flatnonzero(cells["marker"] != marker[0])
-        run = cells[: other[0]] if len(other) else cells
-        self.place += len(run) * cell.itemsize
-        numbers: list[int] = run["value"].tolist()
-        return numbers
-
-    def _pass_trees(self) -> int:
-        """Pass over the trees, each decoded or of a known layout; their number."""
-        _require(self.take(2) == b"[#", "a length is missing")
-        content, digits, count = self.content, len(str(self.features)), self.size()
-        layouts = {} if self.layouts is None else self.layouts
-        _require(count <= len(content), "it is cut off")
-        for number in range(count):
-            start = self.place
-            prefix = content[start : start + PREFIX]
-            key = (digits, prefix, number < 127, number < 32767)  # longer numbers are wider
-            if (layout := layouts.get(key)) is None:
-                layout = layouts[key] = self._layout()
-            layout.trees.append((self.number, start, number))
-            self.place = start + len(layout.first)
-        _require(self.place <= len(content), "it is cut off")
-        return count
-
-    def _layout(self) -> _Layout:
-        """The layout of the tree that comes next."""
-        start, spans, entries = self.place, {}, {}
-        _require(self.take(1) == b"{", "a tree is damaged")
-        for name, begin, value in self.entries(2):
-            entries[name] = value
-            if isinstance(value, _Span):
-                spans[name] = value._replace(start=value.start - start)
-            elif name == "id":
-                dtype = NUMBERS[self.content[begin : begin + 1]]
-                spans[name] = _Span(begin + 1 - start, dtype, 1)
-        parameters = entries["tree_param"]
-        nodes = _count(parameters["num_nodes"])
-        _require(nodes > 0 and "id" in spans, "a tree is empty")
-        for name, dtype in NODES.items():
-            _require(spans[name][1:] == (dtype, nodes), f"a tree has not {nodes} of {name}")
-        _require(
-            not any(spans[n].entries for n in CATEGORIES if n in spans), "a tree has categories"
-        )
-        _require(_count(parameters["num_deleted"]) == 0, "a tree has nodes that are deleted")
-        _require(_count(parameters["size_leaf_vector"]) <= 1, "a leaf has several values")
-        content, digits = self.content[start : self.place], len(parameters["num_feature"])
-        spans["num_feature"] = _Span(
-            content.rindex(b"num_feature") + len("num_featureSL") + 8, np.dtype(f"S{digits}"), 1
-        )
-        return _Layout(content, spans)
-
-
-def _check_file(file: BoosterFile, number: int, layouts: dict[Any, _Layout]) -> tuple[int, ...]:
-    """Check all of a file but its trees, which go to ``layouts``; the version that wrote it."""
-    reader = _Reader(file.content, layouts, number, file.features)
-    whole = reader.value()
-    _require(reader.place == len(file.content), "something follows it")
-    learner = whole["learner"]
-    outputs = 1 if file.classes == 2 else file.classes
-    _check_learner(learner, file, outputs)
-    booster = learner["gradient_booster"]
-    _require(booster["name"] == "gbtree", "it is no boosted trees")
-    model = booster["model"]
-    parameters = model["gbtree_model_param"]
-    trees = _count(parameters["num_trees"])
-    _require(_count(parameters["num_parallel_tree"]) == 1, "it has several trees at once")
-    _require(
-        0 < trees == model["trees"] and trees % outputs == 0,
-        "it has another number of trees than it says",
-    )
-    _require(
-        model["tree_info"] == list(range(outputs)) * (trees // outputs),
-        "its trees are of other classes",
-    )
-    _require(
-        model["iteration_indptr"] == list(range(0, trees + 1, outputs)),
-        "its rounds are not those of its trees",
-    )
-    for value in model.get("cats", {}).values():
-        _require(not (value.entries if isinstance(value, _Span) else value), "it has categories")
-    version = tuple(whole["version"])
-    _require(
-        len(version) == 3 and all(isinstance(part, int) for part in version), "it names no version"
-    )
-    return version
-
-
-def _check_learner(learner: dict[str, Any], file: BoosterFile, outputs: int) -> None:
-    """The numbers of features and classes, the objective, and what is added to every sum."""
-    _require(learner["feature_names"] == [] == learner["feature_types"], "its columns have names")
-    parameters = learner["learner_model_param"]
-    several = 0 if outputs == 1 else outputs
-    for name, count in (("feature", file.features), ("class", several), ("target", 1)):
-        _require(_count(parameters[f"num_{name}"]) == count, f"it has another number of num_{name}")
-    base = [float(score) for score in parameters["base_score"].strip("[]").split(",")]
-    _require(len(base) in (1, outputs) and all(map(isfinite, base)), "its base score is no number")
-    objective = learner["objective"]
-    _require(objective["name"] == OBJECTIVES[int(outputs > 1)], "it has another objective")
-    if outputs == 1:
-        _require(0 < base[0] < 1, "its base score is no probability")
-        weight = objective["reg_loss_param"]["scale_pos_weight"]
-        _require(float(weight) == 1, "it weighs the classes")
-    else:
-        classes = objective["softmax_multiclass_param"]["num_class"]
-        _require(_count(classes) == outputs, "it has other classes")
-    for name, text in learner["attributes"].items():
-        _require(isinstance(text, str), f"its attribute {name} is no text")
-    temperature = float(learner["attributes"].get("temperature", "1"))
-    _require(0 < temperature < np.inf, "its temperature is no number above 0")
-
-
-def _count(text: str) -> int:
-    """A number without a sign, written in digits."""
-    _require(text.isascii() and text.isdigit() and len(text) < 10, f"{text[:20]!r} is no number")
-    return int(text)
+    def _item(self, depth: int) -> Any:
+        """The next value of a list."""
+        start = self.place
+        prefix = self.content[start : start + PREFIX]
+        example = self.examples.get(prefix)
+        if example is not None and (alike := example.read(self.content, start)) is not None:
+            self.place += len(example.content)
+            return alike
+        value = self.value(depth)
+        if isinstance(value, dict):
+            content = self.content[start : self.place]
+            self.examples[prefix] = _Example(content, value, self.numbers)
+        return value

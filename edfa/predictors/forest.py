@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edfa.predictors.booster_file import decode, join_trees, trees_of
+from edfa.predictors.booster_file import base_scores, decode, join_trees, trees_of
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
 __all__ = ["Forest", "class_probabilities"]
@@ -64,17 +64,19 @@ class Forest:
     def of(cls, model: bytes | bytearray) -> "Forest":
         """Read the leaves of a booster with one output, as XGBoost wrote it (JSON or UBJSON)."""
         learner = decode(bytes(model))["learner"]
-        parameters, trees = learner["learner_model_param"], trees_of(learner)["trees"]
+        trees = trees_of(learner)["trees"]
+        features = int(learner["learner_model_param"]["num_feature"])
+        probability = np.clip(base_scores(learner)[0], 1e-9, 1 - 1e-9)
         size = np.array([len(tree["left_children"]) for tree in trees])
         root = np.cumsum(size) - size
         tree = np.repeat(np.arange(len(trees)), size)
-        left, right = (
-            join_trees(trees, name, np.intp) for name in ("left_children", "right_children")
+        left, right, column = (
+            join_trees(trees, name).astype(np.intp)
+            for name in ("left_children", "right_children", "split_indices")
         )
-        column = join_trees(trees, "split_indices", np.intp)
-        split = join_trees(trees, "split_conditions", np.float32)
+        split = join_trees(trees, "split_conditions")
         inner = left >= 0
-        low = np.full((int(parameters["num_feature"]), len(left)), -np.inf, dtype=np.float32)
+        low = np.full((features, len(left)), -np.inf, dtype=np.float32)
         high, level = -low, root
         while len(level := level[inner[level]]):
             below, above = left[level] + root[tree[level]], right[level] + root[tree[level]]
@@ -91,7 +93,7 @@ class Forest:
             low[:, ~inner],
             high[:, ~inner],
             tree[~inner],
-            _base(parameters),
+            float(np.log(probability / (1 - probability))),
             thresholds,
         )
 
@@ -151,14 +153,6 @@ class Forest:
         return np.asarray(
             (values[:, None] >= self.low[column]) & (values[:, None] < self.high[column])
         )
-
-
-def _base(parameters: dict[str, str]) -> float:
-    """The log odds that everybody begins with. Newer models write a list of probabilities, one for
-    each output.
-    """
-    probability = np.clip(float(parameters["base_score"].strip("[]").split(",")[0]), 1e-9, 1 - 1e-9)
-    return float(np.log(probability / (1 - probability)))
 
 
 def class_probabilities(predictions: Any) -> Float64Array:
