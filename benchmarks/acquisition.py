@@ -12,8 +12,7 @@ from threadpoolctl import threadpool_limits
 import edfa
 from edfa import EDFA, SubsetXGB
 from edfa.acquisition import Greedy
-from edfa.explanation.necessity import sweep
-from edfa.explanation.support import Support
+from edfa.explanation.necessity import Support, sweep
 from edfa.predictors.xgb import SubsetXGB as Model
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

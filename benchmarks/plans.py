@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 import edfa
 from edfa.advice.promise import roll_out
 from edfa.data.catalog import NAMES
-from edfa.predictors.aligned import align
+from edfa.predictors.base import align
 from edfa.predictors.monotone import signs
 from edfa.recourse import Plans, Rules, SurvivalSearch
 

@@ -29,7 +29,7 @@ import edfa
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.promise import Rollout, choose_certifier, dry_run, judge_plans, roll_out
 from edfa.people import People
-from edfa.predictors.aligned import align
+from edfa.predictors.base import align
 from edfa.predictors.committee import Committee
 from edfa.recourse import find_recourse
 

@@ -19,11 +19,9 @@ from edfa.data.rules import NO_OVERLAY, Overlay
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, MismatchError, UnknownNameError
-from edfa.explanation.necessity import Sweep, sweep
+from edfa.explanation.necessity import Support, Sweep, sweep
 from edfa.explanation.partition import Partition, members
-from edfa.explanation.support import Support
-from edfa.predictors.aligned import align
-from edfa.predictors.base import Predictor
+from edfa.predictors.base import Predictor, align
 from edfa.predictors.conditional import LIMIT, Neighbours, Sampler
 from edfa.predictors.user_model.given import Given
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray

@@ -18,8 +18,7 @@ from edfa.data.rules import Rules
 from edfa.explanation.necessity import sweep
 from edfa.fingerprint import digest
 from edfa.people import Background, People
-from edfa.predictors.aligned import align
-from edfa.predictors.base import by_mask
+from edfa.predictors.base import align, by_mask
 from edfa.predictors.monotone import check_directions
 from edfa.recourse._search.postprocess import proper_subsets
 from edfa.recourse.find import find_recourse

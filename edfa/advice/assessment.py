@@ -23,8 +23,7 @@ from edfa.data.rules import NO_OVERLAY, Overlay
 from edfa.explanation.necessity import necessity
 from edfa.explanation.partition import Partition, members
 from edfa.people import People
-from edfa.predictors.base import Predictor
-from edfa.predictors.cache import ModelCache
+from edfa.predictors.base import ModelCache, Predictor
 from edfa.predictors.user_model.given import Given
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans

@@ -1,8 +1,8 @@
 import edfa.settings
 
-from .aligned import Aligned as Aligned
-from .aligned import align as align
+from .base import Aligned as Aligned
 from .base import Predictor as Predictor
+from .base import align as align
 from .bn import BayesNet as BayesNet
 from .ftt import FTTransformer as FTTransformer
 from .mlp import MaskedMLP as MaskedMLP

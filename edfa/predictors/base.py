@@ -1,19 +1,20 @@
 """What every model shares: it answers from any subset of features, and NaN means "not acquired"."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from edfa.artifacts import Folder, folder_name
+from edfa.cache import Cache
 from edfa.errors import (
     DataError,
     EdfaError,
@@ -30,12 +31,16 @@ if TYPE_CHECKING:
     from edfa.predictors.user_model.given import Given
 
 __all__ = [
+    "Aligned",
     "ClassWeight",
+    "ModelCache",
     "Predictor",
     "Progress",
     "UnfittedError",
+    "align",
     "as_mappings",
     "by_mask",
+    "class_probabilities",
     "fit_temperature",
     "inner_split",
     "masked_copies",
@@ -45,7 +50,9 @@ __all__ = [
 
 MIN_INNER = 50  # fewer rows than this are not split for early stopping
 COPIES = 10  # masked copies of each row
+MAX_LARGE = 48  # results of a ``ModelCache`` that take megabytes
 DRAWN = 256  # rows whose gaps are drawn at a time
+T = TypeVar("T")
 Progress = Callable[[int, int], None]
 """Called with the number of steps done and the number of all steps."""
 ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
@@ -460,6 +467,159 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return tags
 
 
+class Aligned(Predictor):
+    """Another predictor that is shown only some columns of what is known.
+
+    Parameters
+    ----------
+    predictor
+        The other predictor; ``fit`` fits a clone of it to all columns.
+    columns
+        Positions of the columns that it is shown in predictions.
+
+    Attributes
+    ----------
+    predictor_
+        The fitted predictor. Its threshold, and the class that is about, at the time of the fit are
+        this model's too.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> table = edfa.load("german")
+    >>> model = align(edfa.SubsetXGB().fit(table.train.X, table.train.y), columns=[0, 1])
+    >>> changed = table.test.X.copy()
+    >>> changed[:, 2:] = 0
+    >>> bool((model.predict_proba(table.test.X) == model.predict_proba(changed)).all())
+    True
+    """
+
+    def __init__(self, predictor: Predictor, columns: tuple[int, ...] = ()) -> None:
+        self.predictor = predictor
+        self.columns = columns
+
+    def _fit(self, matrix: Float32Array, codes: Int64Array, progress: Progress | None) -> None:
+        fitted: Predictor = clone(self.predictor).fit(
+            matrix, self.classes_[codes], progress=progress
+        )
+        self._use(fitted)
+
+    def _use(self, fitted: Predictor) -> None:
+        """Answer by a fitted predictor from here on."""
+        self.predictor_ = fitted
+        self.classes_, self.prior_, self.n_features_in_ = (
+            fitted.classes_,
+            fitted.prior_,
+            fitted.n_features_in_,
+        )
+        self.threshold, self.favourable = fitted.threshold, fitted.favourable
+        if any(not 0 <= column < self.n_features_in_ for column in self.columns):
+            raise SettingError(
+                f"columns must be from 0 to {self.n_features_in_ - 1}, not {self.columns}"
+            )
+        self.varies_ = fitted.varies_ & np.isin(np.arange(self.n_features_in_), self.columns)
+
+    def learnt_state(self) -> Mapping[str, Any]:
+        """The predictor's class, settings and state, the columns it is shown, and the threshold
+        that decides.
+        """
+        if not hasattr(self, "predictor_"):
+            return {}
+        params = self.predictor_.get_params(deep=False)
+        plain = {name: value for name, value in params.items() if not isinstance(value, Predictor)}
+        predictor = {
+            "class": type(self.predictor_).__name__,
+            "params": as_mappings(plain),
+            "state": self.predictor_.learnt_state(),
+        }
+        own = {"columns": np.array(self.columns, dtype=np.int64), "threshold": self.threshold}
+        own["favourable"] = self.favourable
+        return {**super().learnt_state(), **own, "predictor_": predictor}
+
+    @property
+    def cache_key(self) -> Hashable:
+        """The key of the predictor that is shown some columns, and those columns."""
+        return self.predictor_.cache_key, self.columns, self.threshold, self.favourable
+
+    def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
+        return self.predictor_._answer(mask, known)  # what varies here varies there
+
+    def _decide_tries(
+        self, mask: BoolArray, known: Float32Array, column: IntArray, value: Float32Array
+    ) -> IntArray | None:
+        return self.predictor_.decide_tries(mask, known, column, value)
+
+    def cells(self, mask: BoolArray, feature: int) -> Float32Array | None:
+        """The predictor's cells of a feature, given those of the known features that it is
+        shown.
+        """
+        return self.predictor_.cells(mask & self.varies_, feature)
+
+
+def align(predictor: Predictor, columns: Iterable[int]) -> Aligned:
+    """A view of a fitted predictor that is shown only these columns; the predictor itself is not
+    fitted again.
+    """
+    predictor._check_fitted()
+    view = Aligned(predictor, tuple(sorted(columns)))
+    view._use(predictor)
+    return view
+
+
+class ModelCache:
+    """Results by model, set of known features and name; the least recently used ones leave first.
+    Threads may share it.
+
+    Models are told apart by their ``cache_key``: one that is fitted again is another one. A copy
+    that is sent to another process is empty.
+
+    Parameters
+    ----------
+    max_size
+        The number of results held.
+
+    Examples
+    --------
+    >>> import edfa, numpy as np
+    >>> model = edfa.SubsetXGB(n_estimators=5).fit(np.array([[0.0], [1.0]] * 9), [0, 1] * 9)
+    >>> cache, mask = ModelCache(), np.array([True])
+    >>> cache.get(model, mask, "grid", lambda: "made")
+    'made'
+    >>> cache.get(model, mask, "grid", lambda: "made again")
+    'made'
+    """
+
+    def __init__(self, max_size: int = 1024) -> None:
+        self.max_size = max_size
+        self._results: dict[bool, Cache[Any]] = {
+            large: Cache("model work", min(MAX_LARGE, max_size) if large else max_size)
+            for large in (False, True)
+        }
+
+    def get(
+        self,
+        predictor: Predictor,
+        mask: BoolArray,
+        name: Hashable,
+        make: Callable[[], T],
+        *,
+        large: bool = False,
+    ) -> T:
+        """The result called ``name`` for this model and these known features, made now where it is
+        not there yet.
+
+        ``mask`` is (features,). Of ``large`` results fewer are held.
+        """
+        result: T = self._results[large].get((predictor.cache_key, mask.tobytes(), name), make)
+        return result
+
+    def __len__(self) -> int:
+        return sum(map(len, self._results.values()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.max_size,)
+
+
 def by_mask(matrix: Float32Array) -> Iterator[tuple[BoolArray, IntArray]]:
     """Group the rows of ``matrix`` (people, features) that know the same features.
 
@@ -504,6 +664,17 @@ def fit_temperature(probabilities: Float64Array, codes: Int64Array) -> float:
         return float(-np.log(np.clip(of_truth, 1e-12, None)).mean())
 
     return float(np.exp(minimize_scalar(log_loss, bounds=(-2.0, 2.0), method="bounded").x))
+
+
+def class_probabilities(predictions: Any) -> Float64Array:
+    """XGBoost's predictions as probabilities (people, classes) that add up to one."""
+    predicted = np.asarray(predictions)
+    if predicted.ndim == 2:
+        return np.asarray(predicted / predicted.sum(axis=1, keepdims=True, dtype=float))
+    probabilities = np.empty((len(predicted), 2))
+    probabilities[:, 1] = predicted
+    np.subtract(1, probabilities[:, 1], out=probabilities[:, 0])
+    return probabilities
 
 
 def sample_weights(class_weight: ClassWeight, classes: AnyArray) -> Float32Array | None:

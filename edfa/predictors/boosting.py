@@ -12,9 +12,8 @@ import xgboost as xgb
 
 from edfa.artifacts import readable
 from edfa.errors import UnreadableError
-from edfa.predictors.base import fit_temperature
+from edfa.predictors.base import class_probabilities, fit_temperature
 from edfa.predictors.booster_file import BoosterFile, check_boosters
-from edfa.predictors.forest import class_probabilities
 from edfa.reading import MEGABYTE, read_bytes
 from edfa.writing import atomic_file
 

@@ -28,7 +28,7 @@ from edfa.artifacts import (
     write_parts,
 )
 from edfa.errors import SettingError, UnreadableError
-from edfa.predictors.base import ClassWeight, Predictor, sample_weights
+from edfa.predictors.base import ClassWeight, Predictor, class_probabilities, sample_weights
 from edfa.predictors.booster_file import BoosterFile
 from edfa.predictors.boosting import (
     booster_bytes,
@@ -37,7 +37,6 @@ from edfa.predictors.boosting import (
     merge_boosters,
     train_booster,
 )
-from edfa.predictors.forest import class_probabilities
 from edfa.typing import AnyArray, BoolArray, Float32Array, Int64Array, IntArray
 
 __all__ = ["Committee", "fold_of"]

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from edfa.data.encode import Encoder, Measure
 from edfa.data.rules import ANY_VALUE, Rules
 from edfa.data.schema import Feature
-from edfa.explanation.support import Support
+from edfa.explanation.necessity import Support
 from edfa.people import Background
-from edfa.predictors.cache import ModelCache
+from edfa.predictors.base import ModelCache
 from edfa.recourse.consequences import Consequences
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, IntArray
 

@@ -13,12 +13,10 @@ from sklearn.base import BaseEstimator
 from edfa.data.rules import NO_RULES, Rules
 from edfa.data.table import Table
 from edfa.errors import DataError, SettingError
-from edfa.explanation.necessity import SweepGroup
-from edfa.explanation.support import Support
+from edfa.explanation.necessity import Support, SweepGroup
 from edfa.fingerprint import canonical
 from edfa.people import Background, People
-from edfa.predictors.base import Predictor, UnfittedError
-from edfa.predictors.cache import ModelCache
+from edfa.predictors.base import ModelCache, Predictor, UnfittedError
 from edfa.recourse.action_set import ActionSet
 from edfa.recourse.crowd import Crowd
 from edfa.recourse.sense import Sense

@@ -21,8 +21,7 @@ import numpy as np
 from edfa.data.table import Table
 from edfa.errors import DataError, SettingError
 from edfa.people import People
-from edfa.predictors.base import Predictor, by_mask
-from edfa.predictors.cache import ModelCache
+from edfa.predictors.base import ModelCache, Predictor, by_mask
 from edfa.predictors.committee import Committee
 from edfa.predictors.conditional import Neighbours
 from edfa.recourse.consequences import Consequences

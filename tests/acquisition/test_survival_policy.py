@@ -19,8 +19,7 @@ from edfa import (
 from edfa.acquisition import Terms
 from edfa.acquisition.survival import expected_survival
 from edfa.errors import DataError, SettingError
-from edfa.predictors.aligned import align
-from edfa.predictors.base import UnfittedError
+from edfa.predictors.base import UnfittedError, align
 from edfa.recourse.survival import Completions
 from edfa.testing import check_policy
 

@@ -19,7 +19,7 @@ from edfa import Advisor, SubsetXGB
 from edfa.errors import UnreadableError
 from edfa.predictors.booster_file import BoosterFile, check_boosters
 from edfa.predictors.boosting import booster_bytes, load_boosters
-from edfa.predictors.forest import Forest
+from edfa.predictors.xgb import Forest
 from edfa.writing import list_files
 
 FLIPS, REHASHED, CACHED, RAW = 500, 200, 50, 400

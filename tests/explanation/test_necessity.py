@@ -11,9 +11,7 @@ from random_worlds import random_network
 import edfa
 from edfa import MaskedMLP, SubsetXGB
 from edfa.errors import DataError
-from edfa.explanation.necessity import DOWN, UP, necessity, sweep
-from edfa.explanation.sufficiency import sufficiency
-from edfa.explanation.support import GRID, Support
+from edfa.explanation.necessity import DOWN, GRID, UP, Support, necessity, sufficiency, sweep
 from edfa.predictors import align
 
 TABLE = edfa.load("german")

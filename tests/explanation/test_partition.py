@@ -8,11 +8,9 @@ import edfa
 from edfa import Blanket, SubsetXGB
 from edfa.data.synthetic import credit_story
 from edfa.errors import DataError, UnknownNameError
-from edfa.explanation.latent import latent_recourse
-from edfa.explanation.necessity import sweep
-from edfa.explanation.partition import Partition, explain, transitions
+from edfa.explanation.necessity import Support, sweep
+from edfa.explanation.partition import Partition, explain, latent_recourse, transitions
 from edfa.explanation.statements import statements
-from edfa.explanation.support import Support
 from edfa.predictors import align
 
 STORY = credit_story()

@@ -13,7 +13,7 @@ from sklearn.base import clone
 import edfa
 from edfa.errors import SettingError, UnreadableError
 from edfa.fingerprint import digest
-from edfa.predictors.aligned import align
+from edfa.predictors.base import align
 from edfa.predictors.boosting import merge_boosters
 from edfa.predictors.committee import FOLDS, Committee, fold_of
 
@@ -54,7 +54,7 @@ def test_members_see_what_the_model_is_shown(german):
 def test_members_decide_by_the_models_threshold(german):
     table, model = german
     committee = Committee.of(table.train.X, table.train.y, model, 3)
-    from edfa.predictors.forest import class_probabilities
+    from edfa.predictors.base import class_probabilities
 
     rows = np.ascontiguousarray(table.test.X[:, committee.columns])
     probabilities = [class_probabilities(b.inplace_predict(rows))[:, 1] for b in committee.boosters]

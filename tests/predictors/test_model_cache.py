@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from edfa import SubsetXGB
-from edfa.predictors.cache import ModelCache
+from edfa.predictors.base import ModelCache
 
 ROWS, CLASSES = np.arange(40, dtype=np.float32).reshape(20, 2), [0, 1] * 10
 BOTH, FIRST = np.array([True, True]), np.array([True, False])

@@ -5,7 +5,7 @@ import pytest
 
 import edfa
 from edfa import Background, People, SurvivalSearch, find_recourse
-from edfa.predictors.aligned import align
+from edfa.predictors.base import align
 from edfa.predictors.committee import Committee
 from edfa.recourse.survival import ASKED
 

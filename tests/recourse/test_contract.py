@@ -7,7 +7,7 @@ import pytest
 
 from edfa.errors import SettingError
 from edfa.people import Background, People
-from edfa.predictors.aligned import align
+from edfa.predictors.base import align
 from edfa.recourse import CVAE, NICE, PROBE, DiCE, Nearest, SurvivalSearch, find_recourse
 from edfa.recourse.searcher import Candidates, Searcher
 from edfa.recourse.searchers import cvae

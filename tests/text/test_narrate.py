@@ -26,10 +26,9 @@ from edfa.certification.risk_curve import Target
 from edfa.commands.dialogue import Dialogue
 from edfa.data.encode import Flag, FlagKind
 from edfa.errors import FactError, UnknownNameError
-from edfa.explanation.necessity import sweep
+from edfa.explanation.necessity import Support, sweep
 from edfa.explanation.partition import Person, explain
 from edfa.explanation.statements import statements
-from edfa.explanation.support import Support
 from edfa.recourse.plans import Change, NoPlan, Plan
 from edfa.recourse.plans import Reason as NoPlanReason
 from edfa.text import narrate, phrases

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from edfa.explanation.support import Support
+from edfa.explanation.necessity import Support
 from edfa.predictors.conditional import smallest
 from edfa.recourse.searcher import SearchProblem
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray

@@ -24,7 +24,7 @@ with extra("neural", "CVAE"):
 
 from edfa.data.table import Table
 from edfa.errors import SettingError
-from edfa.explanation.support import Support
+from edfa.explanation.necessity import Support
 from edfa.predictors.base import Predictor
 from edfa.recourse._search.postprocess import confirm
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem

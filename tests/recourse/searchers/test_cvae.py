@@ -9,7 +9,7 @@ import torch
 
 import edfa
 from edfa.errors import SettingError
-from edfa.explanation.support import Support
+from edfa.explanation.necessity import Support
 from edfa.people import Background, People
 from edfa.recourse import CVAE, Rules, find_recourse
 from edfa.recourse.searchers import cvae

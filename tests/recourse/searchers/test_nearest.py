@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edfa
-from edfa.explanation.support import Support
+from edfa.explanation.necessity import Support
 from edfa.people import Background, People
 from edfa.predictors.base import Predictor
 from edfa.recourse import Nearest, Rules, find_recourse

@@ -13,8 +13,7 @@ from edfa import SubsetXGB
 from edfa.errors import SettingError, UnknownNameError
 from edfa.fingerprint import digest
 from edfa.people import Background, People
-from edfa.predictors.base import UnfittedError
-from edfa.predictors.cache import ModelCache
+from edfa.predictors.base import ModelCache, UnfittedError
 from edfa.predictors.committee import Committee
 from edfa.recourse import SEARCHERS, DiCE, Nearest, SurvivalSearch, find_recourse
 from edfa.recourse.searchers import cvae
