@@ -47,7 +47,7 @@ from edfa.data.values import (
     to_words,
 )
 from edfa.errors import ColumnError, DataError, FactError, UnknownNameError, hint
-from edfa.typing import BoolArray, Float32Array
+from edfa.typing import BoolArray, Float32Array, Float64Array
 
 __all__ = ["Encoder", "Flag", "FlagKind", "Levels", "Measure"]
 
@@ -82,11 +82,12 @@ class Flag:
 
 
 class _Column(ABC):
-    """What the encodings of all kinds of features share."""
+    """What the encodings of all kinds of features share: one value at a time."""
 
     name: str
     whole: bool
     states: tuple[float | None, ...]
+    words: bool = False
 
     @property
     @abstractmethod
@@ -99,15 +100,47 @@ class _Column(ABC):
         """The lowest and the highest number that is understood."""
 
     @abstractmethod
-    def at_edge(self, value: Any) -> float | None:
-        """The number that stands for one that training never showed; None: it is taken as it is.
-
-        FactError for a number that cannot be: far outside, or negative where no number is.
-        """
+    def _read(self, value: Any) -> Any:
+        """One value as a number or a word of this column, None for a gap; FactError for others."""
 
     @abstractmethod
+    def _code(self, answer: Any) -> float | None:
+        """The code of a number or a word; None if training never showed it."""
+
+    @abstractmethod
+    def _nearest(self, number: float) -> float:
+        """The number that training showed and that is nearest to another one."""
+
+    @abstractmethod
+    def _never_seen(self, answer: Any) -> FactError:
+        """The error that names a number or a word that training never showed."""
+
+    def at_edge(self, value: Any) -> float | None:
+        """The number that stands for one that training never showed: the end of the range, or the
+        nearest ordinal number. None: the value is taken as it is.
+
+        FactError for a number that cannot be: negative where none is, or as far outside the range
+        as a typing error.
+        """
+        answer = None if self.words else self._read(value)
+        if answer is None or answer in self.states or self._code(answer) is not None:
+            return None
+        low, high = self.ends
+        if answer < 0 <= low or max(low - answer, answer - high) > high - low:
+            raise self._never_seen(answer)
+        edge = self._nearest(answer)
+        return int(edge) if self.whole and edge.is_integer() else edge
+
     def encode_one(self, value: Any) -> float:
         """The code of one value; FactError unless training showed it."""
+        answer = self._read(value)
+        if answer in self.states:
+            return float(self.slots[self.states.index(answer)])
+        if answer is None:
+            raise FactError(f"{self.name}: a value is needed, none was given")
+        if (code := self._code(answer)) is None:
+            raise self._never_seen(answer)
+        return code
 
     def encode_fact(self, value: Any) -> float:
         """The code of what a person tells, moved as ``at_edge`` says."""
@@ -122,26 +155,11 @@ class _Column(ABC):
         >>> edfa.load("german").encoder["age"].find_flag(80)
         Flag(feature='age', kind='above', told=80, taken=75)
         """
-        taken = self.at_edge(value)
-        number = None if taken is None else as_number(value, self.name)
-        if number is None:  # a gap is never moved
+        if (taken := self.at_edge(value)) is None:
             return None
-        low, high = self.ends
+        number, (low, high) = self._read(value), self.ends
         kind: FlagKind = "above" if number > high else "below" if number < low else "between"
         return Flag(self.name, kind, value, taken)
-
-    def _encode_state(self, state: float | None) -> float:
-        """The code of a state; FactError for a gap where training had none."""
-        if state not in self.states:
-            raise FactError(f"{self.name}: a value is needed, none was given")
-        return float(self.slots[self.states.index(state)])
-
-    def _cannot_be(self, number: float) -> bool:
-        """Whether a number is implausibly far out of range: negative where none is, or as far out
-        as a typing error.
-        """
-        low, high = self.ends
-        return number < 0 <= low or max(low - number, number - high) > high - low
 
 
 @dataclass(frozen=True)
@@ -183,19 +201,14 @@ class Measure(_Column):
         """
         codes = [float(code) for code in feature.codes]
         gaps = values.isna()
-        known = (
-            values[~gaps & ~values.isin(codes)].to_numpy(float)
-            if codes or gaps.any()
-            else values.to_numpy(float)
-        )
+        known = values[~gaps & ~values.isin(codes)].to_numpy(float)
         known = known if len(known) else np.zeros(1)
         if not (np.abs(known) <= LARGEST).all():
             raise ColumnError(
                 f"column {feature.name!r} is infinite, or beyond {LARGEST:g}, in some row"
             )
-        first, last = feature.range or (math.inf, -math.inf)
-        low = float(min(known.min(), first if math.isfinite(first) else math.inf))
-        high = float(max(known.max(), last if math.isfinite(last) else -math.inf))
+        ends = [end for end in feature.range or () if math.isfinite(end)]
+        low, high = float(min([known.min(), *ends])), float(max([known.max(), *ends]))
         return cls(
             name=feature.name,
             mean=float(known.mean()),
@@ -237,63 +250,48 @@ class Measure(_Column):
 
     def outside(self, values: pd.Series) -> BoolArray:
         """Which numbers, (rows,), ``encode`` moves to an edge of the range."""
-        numbers = read_numbers(values).to_numpy(float)
+        numbers = read_numbers(values)
         beyond = (numbers < self.low) | (numbers > self.high)
-        return np.asarray(
-            beyond & ~np.isin(numbers, [state for state in self.states if state is not None])
-        )
+        return np.asarray(beyond & ~numbers.isin(self.states))
 
-    def at_edge(self, value: Any) -> float | None:
-        """The end of the range that stands for a number slightly beyond it; None: the answer is
-        taken as it is.
-
-        FactError for a number that cannot be: far outside, or negative where no number is.
-        """
-        number = self._number(value)
-        if number is None or number in self.states or self.low <= number <= self.high:
-            return None
-        if self._cannot_be(number):
-            raise self._outside(number)
-        edge = self.low if number < self.low else self.high
-        return int(edge) if self.whole and edge.is_integer() else edge
-
-    def _number(self, value: Any) -> float | None:
+    def _read(self, value: Any) -> float | None:
         """An answer as a number; one that reads like an end of the range, in six digits, is that
         end.
         """
         number = as_number(value, self.name)
         if number is None or self.whole or number in self.states or self.low <= number <= self.high:
             return number
-        return next((end for end in (self.low, self.high) if f"{end:g}" == f"{number:g}"), number)
+        return next((end for end in self.ends if f"{end:g}" == f"{number:g}"), number)
 
-    def _outside(self, number: float) -> FactError:
+    def _code(self, answer: float) -> float | None:
+        return float(self._standardise(answer)) if self.low <= answer <= self.high else None
+
+    def _nearest(self, number: float) -> float:
+        return min(max(number, self.low), self.high)
+
+    def _never_seen(self, answer: float) -> FactError:
         ends = f"{exact(self.low)} to {exact(self.high)}"
-        return FactError(f"{self.name}: {exact(number)} is outside {ends}, the values learnt from")
+        return FactError(f"{self.name}: {exact(answer)} is outside {ends}, the values learnt from")
 
-    def encode_one(self, value: Any) -> float:
-        """The code of one value; FactError if it is no number, outside the range, or an unknown
-        gap.
-        """
-        number = self._number(value)
-        if number is None or number in self.states:
-            return self._encode_state(number)
-        if not self.low <= number <= self.high:
-            raise self._outside(number)
-        return float(self._standardise(number))
+    def _numbers(self, codes: Float32Array) -> Float64Array:
+        """Of all decimals that would encode to the same float32, the shortest, (rows,)."""
+        exact = codes.astype(float) * self.scale + self.mean
+        numbers, unsettled = exact.copy(), np.ones(len(codes), dtype=bool)
+        for digits in range(16):
+            rounded = np.round(exact[unsettled], digits)
+            settled = self._standardise(rounded) == codes[unsettled]
+            numbers[np.flatnonzero(unsettled)[settled]] = rounded[settled]
+            unsettled[unsettled] = ~settled
+            if not unsettled.any():
+                break
+        return numbers
 
     def decode_one(self, code: float) -> Any:
         """The value of one code, as ``decode`` finds it; None for a truly missing one."""
-        single = np.float32(code)
-        for state, slot in zip(self.states, self.slots, strict=True) if self.states else ():
-            if slot == single:
-                return state
-        exact = float(single) * self.scale + self.mean
-        number = exact
-        for digits in range(16):
-            power = 10.0**digits
-            if np.float32((round(exact * power) / power - self.mean) / self.scale) == single:
-                number = round(exact * power) / power
-                break
+        single = np.array([code], dtype=np.float32)
+        if self.states and single[0] in self.slots:
+            return self.states[self.slots.tolist().index(single[0])]
+        number = float(self._numbers(single)[0]) + 0.0  # -0.0 is 0.0
         return int(number) if self.whole and number.is_integer() else number
 
     def decode(self, codes: Float32Array) -> pd.Series:
@@ -304,21 +302,10 @@ class Measure(_Column):
         person's own number comes back exactly whenever float32 can tell it from its neighbours. A
         truly missing value is NaN.
         """
-        exact = codes.astype(float) * self.scale + self.mean
-        numbers, unsettled = np.round(exact), np.ones(len(codes), dtype=bool)
-        for digits in range(16):
-            numbers[unsettled] = np.round(exact[unsettled], digits)
-            unsettled[unsettled] = self._standardise(numbers[unsettled]) != codes[unsettled]
-            if not unsettled.any():
-                break
-        numbers[unsettled] = exact[unsettled]
+        numbers = self._numbers(codes)
         for state, slot in zip(self.states, self.slots, strict=True):
             numbers[codes == slot] = np.nan if state is None else state
-        integers = (
-            self.whole
-            and not np.isnan(numbers).any()
-            and bool((numbers == np.round(numbers)).all())
-        )
+        integers = self.whole and bool((numbers == np.round(numbers)).all())
         return pd.Series(numbers.astype("int64") if integers else numbers)
 
 
@@ -332,7 +319,7 @@ class Levels(_Column):
     name
         The feature.
     levels
-        Its values in the order of their codes, all strings or all numbers.
+        Its values in the order of their codes, all strings or all numbers; numbers are ordinal.
     typical
         The level put where a batch has one that training never showed: the median of ordinal
         numbers, else the most frequent level.
@@ -359,27 +346,29 @@ class Levels(_Column):
         """
         codes = [float(code) for code in feature.codes]
         known = values.dropna()
-        known = known[~known.isin(codes)] if codes else known
+        known = known[~known.isin(codes)]
         convert = str if feature.words else float
         levels = tuple(convert(v) for v in (feature.levels or sorted(known.unique()))) or (
             (0.0,) if codes else ()
         )
         counts = known.value_counts()
-        ordered = feature.kind == "ordinal"
-        median = (
-            float(np.quantile(known, 0.5, method="lower"))
-            if ordered and not feature.words and len(known)
-            else None
-        )
-        mode = max(levels, key=lambda level: (counts.get(level, 0), -levels.index(level)))
+        if feature.words or not len(known):
+            typical = max(levels, key=lambda level: (counts.get(level, 0), -levels.index(level)))
+        else:
+            typical = float(np.quantile(known, 0.5, method="lower"))
         return cls(
             name=feature.name,
             levels=levels,
-            typical=mode if median is None else median,
-            ordered=ordered,
+            typical=typical,
+            ordered=feature.kind == "ordinal",
             whole=values.dtype.kind == "i",
             states=(*([None] if values.isna().any() else []), *codes),
         )
+
+    @property
+    def words(self) -> bool:  # type: ignore[override]
+        """Whether the levels are strings rather than numbers."""
+        return isinstance(self.levels[0], str)
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -393,11 +382,6 @@ class Levels(_Column):
         steps = np.arange(len(self.states), dtype=np.float32)
         return -1 - steps if self.ordered else len(self.levels) + steps
 
-    @property
-    def words(self) -> bool:
-        """Whether the levels are strings rather than numbers."""
-        return isinstance(self.levels[0], str)
-
     def encode(self, values: pd.Series) -> Float32Array:
         """The codes of levels or nulls, (rows,), without NaN; an unknown level becomes the nearest
         or typical one.
@@ -405,111 +389,72 @@ class Levels(_Column):
         values = to_words(values) if self.words else read_numbers(values)
         codes = pd.Index(self.levels).get_indexer(pd.Index(values)).astype(np.float32)
         unknown = codes < 0
-        codes[unknown] = self._nearest(values[unknown])
+        codes[unknown] = self._stand_ins(values[unknown])
         for state, slot in zip(self.states, self.slots, strict=True):
             codes[values.isna() if state is None else values == state] = slot
         return codes
 
-    def _nearest(self, values: pd.Series) -> Float32Array | float:
-        """The codes of values that are no levels: the nearest of ordinal numbers, else the typical
-        level.
+    def _stand_ins(self, values: pd.Series) -> Float32Array:
+        """The codes of values that are no levels, (rows,): of the level that a word means, of the
+        nearest ordinal number, else of the typical level.
         """
         typical = float(self.levels.index(self.typical))
         if self.words:
-            which, distinct = pd.factorize(values)
-            same = [self._position(word) for word in distinct.tolist()]
-            return np.array(
-                [*(typical if i is None else i for i in same), typical], dtype=np.float32
-            )[which]
-        if not self.ordered:
-            return typical
-        gaps = values.isna().to_numpy()
-        distance = np.abs(
-            np.asarray(self.levels, float)[None]
-            - np.where(gaps, 0.0, values.to_numpy(float))[:, None]
-        )
-        return np.where(gaps, typical, distance.argmin(axis=1)).astype(np.float32)
-
-    def _position(self, answer: str | float) -> int | None:
-        """The position of a level; of a word also the one that it means. None: it is no level."""
-        level = match_level(answer, self._words) if isinstance(answer, str) else answer
-        return self.levels.index(level) if level is not None and level in self.levels else None
-
-    @property
-    def _words(self) -> tuple[str, ...]:
-        return tuple(level for level in self.levels if isinstance(level, str))
+            meant = {word: self._code(word) for word in values.dropna().unique()}
+            return values.map(meant).astype(float).fillna(typical).to_numpy(np.float32)
+        numbers = values.to_numpy(float)
+        nearest = np.abs(np.asarray(self.levels, float)[None] - numbers[:, None]).argmin(axis=1)
+        return np.where(np.isnan(numbers), typical, nearest).astype(np.float32)
 
     def outside(self, values: pd.Series) -> BoolArray:
         """Which ordinal numbers, (rows,), ``encode`` moves to the nearest level; words never
         move.
         """
-        known = values.isna() | values.isin(
-            [*self.levels, *(state for state in self.states if state is not None)]
-        )
-        return np.asarray(~known) & (self.ordered and not self.words)
+        known = values.isna() | values.isin([*self.levels, *self.states])
+        return np.asarray(~known) & (not self.words)
 
-    def at_edge(self, value: Any) -> float | None:
-        """The level that stands for an ordinal number that is none; None: the answer is taken as it
-        is.
+    def _read(self, value: Any) -> str | float | None:
+        return as_word(value, self.name) if self.words else as_number(value, self.name)
 
-        FactError for a number that cannot be: far outside, or negative where no level is.
-        """
-        if self.words or not self.ordered or (number := as_number(value, self.name)) is None:
-            return None
-        levels = np.asarray(self.levels, dtype=float)
-        if number in self.levels or number in self.states:
-            return None
-        if self._cannot_be(number):
-            raise self._no_level(number)
-        nearest = float(levels[np.abs(levels - number).argmin()])
-        return int(nearest) if self.whole else nearest
+    def _code(self, answer: str | float) -> float | None:
+        """The position of a level; of a word also that of the level that it means."""
+        level = match_level(str(answer), map(str, self.levels)) if self.words else answer
+        return float(self.levels.index(level)) if level in self.levels else None
 
-    def _no_level(self, answer: str | float) -> FactError:
-        shown = self._words if self.words else [exact(float(level)) for level in self.levels]
+    def _nearest(self, number: float) -> float:
+        return min(map(float, self.levels), key=lambda level: abs(level - number))
+
+    def _never_seen(self, answer: str | float) -> FactError:
+        shown = [level if isinstance(level, str) else exact(level) for level in self.levels]
         text = answer if isinstance(answer, str) else exact(answer)
         return FactError(f"{self.name}: no level {shorten(text)}{hint(text[:SHOWN], shown)}")
 
-    def encode_one(self, value: Any) -> float:
-        """The code of one value; FactError if it is no level, or a gap where training had none."""
-        answer = as_word(value, self.name) if self.words else as_number(value, self.name)
-        position = None if answer is None else self._position(answer)
-        if position is not None:
-            return float(position)
-        if answer is None or (not isinstance(answer, str) and answer in self.states):
-            return self._encode_state(answer)
-        raise self._no_level(answer)
+    @cached_property
+    def _values(self) -> dict[float, Any]:
+        """The level or the state that each code stands for."""
+        values = [*self.levels, *self.states]
+        if self.whole and not self.words:
+            values = [None if value is None else int(value) for value in values]
+        return dict(zip([*range(len(self.levels)), *self.slots.tolist()], values, strict=True))
 
     def decode_one(self, code: float) -> Any:
-        """The value of one code, as ``decode`` finds it; None for a truly missing one."""
-        position = int(code)
-        if position == code and 0 <= position < len(self.levels):
-            level: Any = self.levels[position]
-            return int(level) if self.whole and not self.words else level
-        for state, slot in zip(self.states, self.slots, strict=True):
-            if slot == code:
-                return int(state) if self.whole and state is not None else state
-        raise DataError(f"{self.name}: {code} is not the code of any level")
+        """The value of one code; None for a truly missing one, DataError for any other code."""
+        try:
+            return self._values[float(code)]
+        except KeyError:
+            raise DataError(f"{self.name}: {code} is not the code of any level") from None
 
     def decode(self, codes: Float32Array) -> pd.Series:
         """The strings, or numbers, of codes, (rows,); a truly missing value is null. DataError for
         any other code.
         """
-        numbers = np.concatenate([np.arange(len(self.levels)), self.slots]).astype(np.float32)
-        order = np.argsort(numbers)
-        position = order[np.clip(np.searchsorted(numbers[order], codes), 0, len(numbers) - 1)]
-        if not np.array_equal(numbers[position], codes):
-            stray = codes[numbers[position] != codes][0]
-            raise DataError(f"{self.name}: {stray} is not the code of any level")
+        which, distinct = pd.factorize(codes, use_na_sentinel=False)
+        values = [self.decode_one(code) for code in distinct.tolist()]
         if self.words:
-            return pd.Series(
-                np.array([*self.levels, *self.states], dtype=object)[position], dtype="str"
-            )
-        values = np.array([*self.levels, *(np.nan if s is None else s for s in self.states)])[
-            position
-        ]
-        return pd.Series(
-            values.astype("int64") if self.whole and not np.isnan(values).any() else values
-        )
+            return pd.Series(np.array(values, dtype=object)[which], dtype="str")
+        numbers = np.array(values, dtype=float)[which]
+        integers = self.whole and not np.isnan(numbers).any()
+        return pd.Series(numbers.astype("int64") if integers else numbers)
 
 
 @dataclass(frozen=True)
@@ -585,7 +530,11 @@ class Encoder:
         """The values of a matrix without NaN, (rows, features), as a frame; ``decode_cells`` is for
         rows with NaN.
         """
-        matrix = self._check_matrix(matrix)
+        matrix = np.asarray(matrix, dtype=np.float32)
+        if matrix.ndim != 2 or matrix.shape[1] != len(self.columns):
+            raise DataError(
+                f"a matrix of {len(self.columns)} columns is needed, not of shape {matrix.shape}"
+            )
         if np.isnan(matrix).any():
             raise DataError(
                 "the matrix has cells that were not acquired (NaN); decode_cells decodes "
@@ -602,15 +551,6 @@ class Encoder:
             return [self[name].decode_one(float(cells[0]))]
         values = self[name].decode(cells)
         return [None if pd.isna(v) else v for v in values.tolist()]
-
-    def _check_matrix(self, matrix: Float32Array) -> Float32Array:
-        """``matrix`` as float32; DataError unless it has a column for each feature."""
-        matrix = np.asarray(matrix, dtype=np.float32)
-        if matrix.ndim != 2 or matrix.shape[1] != len(self.columns):
-            raise DataError(
-                f"a matrix of {len(self.columns)} columns is needed, not of shape {matrix.shape}"
-            )
-        return matrix
 
     def to_json(self) -> str:
         """The encoder as JSON; ``from_json`` makes an equal one of it."""
