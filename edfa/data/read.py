@@ -2,8 +2,7 @@
 
 Cells of a CSV file are read as texts; what a text means is decided in one place,
 ``edfa.data.values``. The grammar of CSV is that of spreadsheets (RFC 4180): fields may be quoted, a
-quote inside is doubled. Blocks without quotes, as most are, are split by Arrow; from the first
-quote on Python's own reader splits the rest.
+quote inside is doubled.
 
 At most ``MAX_CELLS`` cells and ``MAX_BYTES`` bytes of a table are read: a file that says that it
 has more is refused before memory is taken, a compressed one as soon as it turns out to have more.
@@ -20,15 +19,13 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
 from edfa.data.schema import Schema
@@ -49,8 +46,7 @@ MAX_BYTES = 16 << 30
 MAX_COLUMNS = 100_000
 MAX_JSON_KEYS = 10_000  # different ones in a file of JSON lines
 MAX_LINE_BYTES = 16 * MEGABYTE
-BLOCK_BYTES = 8 * MEGABYTE
-BLOCK_ROWS = 20_000  # in a block that Python splits
+BLOCK_ROWS = 20_000  # of a CSV file that are made a table at a time
 FIRST_CELLS = 1_000  # that are looked at before the others when a column is guessed
 INTEGERS = r"^(-?[1-9][0-9]{0,14}|0)$"
 DECIMALS = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?$"
@@ -140,7 +136,7 @@ def read_csv(
     """
     card = schema if schema is None or isinstance(schema, Schema) else Schema.read(schema)
     tables, cells, size = [], 0, 0
-    for table in _read_csv_blocks(path, encoding, separator):
+    for table in _csv_tables(path, encoding, separator):
         if error := _first_error(table):
             raise UnreadableError(error)
         tables.append(table.drop_columns(ROW_ERROR))
@@ -259,15 +255,9 @@ def chunks(path: Path, size: int, schema: Schema | None = None) -> Iterator[pd.D
 
 
 def _csv_chunks(path: Path, size: int, schema: Schema | None) -> Iterator[pd.DataFrame]:
-    left: Any = None
-    for table in _read_csv_blocks(path):
-        left = table if left is None else pa.concat_tables([left, table])
-        whole = len(left) - len(left) % size
-        for first in range(0, whole, size):
-            yield _without_empty_errors(left.slice(first, size).to_pandas())
-        left = left.slice(whole)
-    if len(left):
-        yield _without_empty_errors(left.to_pandas())
+    for table in _csv_tables(path, rows=size):
+        if len(table):
+            yield _without_empty_errors(table.to_pandas())
 
 
 def _without_empty_errors(frame: pd.DataFrame) -> pd.DataFrame:
@@ -350,10 +340,14 @@ _READERS: dict[str, Callable[[Path, int, Schema | None], Iterator[pd.DataFrame]]
 }
 
 
-def _read_csv_blocks(
-    path: str | Path, encoding: str = "utf-8-sig", separator: str = ","
+def _csv_tables(
+    path: str | Path,
+    encoding: str = "utf-8-sig",
+    separator: str = ",",
+    rows: int = BLOCK_ROWS,
 ) -> Iterator[Any]:
-    """The rows of a CSV file as Arrow tables of texts, null where a cell is empty; at least one.
+    """The rows of a CSV file, some at a time, as Arrow tables of texts, null where a cell is empty;
+    at least one table.
 
     The last column, ``ROW_ERROR``, says why a row does not fit the header; its other cells are
     null. Lines that are empty are left out, but in a file of one column: there they are empty
@@ -364,8 +358,16 @@ def _read_csv_blocks(
     if len(separator) != 1 or separator in '"\r\n\0':
         raise UnreadableError(f"a separator is one character, such as ';', not {separator!r}")
     try:
-        with closing(_unpack(path)) as file:
-            yield from _CsvReader(path.name, file, encoding, separator).tables()
+        with closing(_unpack(path)) as file, io.TextIOWrapper(file, encoding, newline="") as text:
+            reader = csv.reader(_lines(text, path.name), delimiter=separator, strict=True)
+            names = _read_header(reader, path.name)
+            fitting, first_error = False, ""
+            each = _csv_rows(reader, path.name, len(names))
+            while block := list(islice(each, rows)):
+                table = _texts([*names, ROW_ERROR], zip(*block, strict=True))
+                fitting = fitting or table.column(ROW_ERROR).null_count > 0
+                first_error = first_error or _first_error(table)
+                yield table
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         raise UnreadableError(
@@ -373,8 +375,12 @@ def _read_csv_blocks(
             "encoding='latin-1'"
         ) from None
     except CSV_ERRORS as error:
-        text = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UnreadableError(f"{path.name} cannot be read as CSV: {text}") from None
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UnreadableError(f"{path.name} cannot be read as CSV: {reason}") from None
+    if first_error and not fitting:
+        raise UnreadableError(f"{first_error}; no row fits the header")
+    if not fitting:
+        yield _texts([*names, ROW_ERROR], [[]] * (len(names) + 1))
 
 
 def _unpack(path: Path) -> IO[bytes]:
@@ -394,205 +400,72 @@ def _unpack(path: Path) -> IO[bytes]:
     return opened
 
 
+def _texts(names: list[str], columns: Iterable[Iterable[str]]) -> Any:
+    """Columns of texts as an Arrow table; what is empty is null."""
+    arrays = [pa.array([cell or None for cell in c], pa.large_string()) for c in columns]
+    return pa.table(arrays, names=names)
+
+
 def _first_error(table: Any) -> str:
     """What is wrong with the first row that does not fit the header; empty if all do."""
     errors = table.column(ROW_ERROR).drop_null()
     return errors[0].as_py() if len(errors) else ""
 
 
-@dataclass(eq=False)
-class _CsvReader:
-    """A CSV file that is being read; ``line`` lines are done, ``names`` are those of its header."""
+def _lines(text: io.TextIOBase, name: str) -> Iterator[str]:
+    """The lines of a file, none of which is too long."""
+    while line := text.readline(MAX_LINE_BYTES):
+        if len(line) >= MAX_LINE_BYTES:
+            raise UnreadableError(f"{name}: a line has more than {MAX_LINE_BYTES:,} bytes")
+        yield line
 
-    name: str
-    file: IO[bytes]
-    encoding: str
-    separator: str
-    line: int = 0
-    names: list[str] = field(default_factory=list)
 
-    def tables(self) -> Iterator[Any]:
-        fitting, first_error = 0, ""
-        for table in self._all_tables():
-            fitting += table.column(ROW_ERROR).null_count
-            first_error = first_error or _first_error(table)
-            yield table
-        if not fitting and first_error:
-            raise UnreadableError(f"{first_error}; no row fits the header")
-        if not fitting:
-            yield self._table([[]] * (len(self.names) + 1))
+def _read_header(reader: Any, name: str) -> list[str]:
+    """The names in the first line that is not empty; all are there, and each once."""
+    try:
+        names: list[str] | None = next((row for row in reader if row), None)
+    except csv.Error as error:
+        raise UnreadableError(f"{name} line 1 cannot be read as CSV: {error}") from None
+    if names is None:
+        raise EmptyTableError(f"{name} is empty")
+    where = f"{name} line {reader.line_num}: "
+    if len(names) == 1 and ";" in names[0]:
+        raise UnreadableError(f"{name} has one column with semicolons in it; pass separator=';'")
+    if len(names) > MAX_COLUMNS:
+        raise UnreadableError(
+            f"{where}the header has {len(names):,} names; at most {MAX_COLUMNS:,} are read"
+        )
+    if "" in (stripped := [name.strip() for name in names]):
+        raise ColumnError(
+            f"{where}column {stripped.index('') + 1} of the header has no name; name or remove it"
+        )
+    check_unique(names, where)
+    _check_not_reserved(names, name)
+    return names
 
-    def _all_tables(self) -> Iterator[Any]:
-        if self.encoding not in ("utf-8", "utf-8-sig") or not self.separator.isascii():
-            with io.TextIOWrapper(self.file, encoding=self.encoding, newline="") as text:
-                yield from self._split_by_python([text])
-            return
-        blocks = self._blocks()
-        first = next(blocks, b"").removeprefix(b"\xef\xbb\xbf")
-        head, rest = self._cut_header(first)
-        if head and b'"' not in head:
-            self._read_header(head.decode("utf-8").split(self.separator))
-            blocks, first = chain([rest], blocks), b""
-            for block in blocks:
-                if b'"' in block:
-                    first = block
-                    break
-                yield from self._split(block)
-        yield from self._split_by_python(map(_as_text, chain([first], blocks)))
 
-    def _blocks(self) -> Iterator[bytes]:
-        """The file in blocks of whole lines."""
-        while block := self.file.read(BLOCK_BYTES):
-            rest = self.file.readline(MAX_LINE_BYTES)
-            if len(rest) >= MAX_LINE_BYTES:
-                raise self._too_long()
-            yield block + rest
-
-    def _cut_header(self, block: bytes) -> tuple[bytes, bytes]:
-        """The first line that is not empty, and what follows it."""
-        at = 0
-        while at < len(block):
-            ends = [i for i in (block.find(b"\n", at), block.find(b"\r", at)) if i >= 0]
-            end = min(ends, default=len(block))
-            after = end + (2 if block[end : end + 2] == b"\r\n" else 1)
-            self.line += 1
-            if end > at:
-                return block[at:end], block[after:]
-            at = after
-        return b"", b""
-
-    def _read_header(self, names: list[str]) -> None:
-        """Take the header's names; all are there, and each once."""
-        where = f"{self.name} line {self.line}: "
-        if len(names) == 1 and ";" in names[0]:
-            raise UnreadableError(
-                f"{self.name} has one column with semicolons in it; pass separator=';'"
-            )
-        if len(names) > MAX_COLUMNS:
-            raise UnreadableError(
-                f"{where}the header has {len(names):,} names; at most {MAX_COLUMNS:,} are read"
-            )
-        if "" in (stripped := [name.strip() for name in names]):
-            raise ColumnError(
-                f"{where}column {stripped.index('') + 1} of the header has no name; "
-                "name or remove it"
-            )
-        check_unique(names, where)
-        _check_not_reserved(names, self.name)
-        self.names = names
-
-    def _split(self, block: bytes) -> Iterator[Any]:
-        """The rows of a block without quotes: by Arrow, or by Python if one does not fit."""
-        odd: list[Any] = []
-
-        def skip(row: Any) -> str:
-            odd.append(row)
-            return "skip"
-
-        if not block:
-            return
-        places = [str(i) for i in range(len(self.names))]
+def _csv_rows(reader: Any, name: str, width: int) -> Iterator[list[str]]:
+    """The cells of each row and an empty text; of one that does not fit the header empty cells, and
+    what is wrong with it.
+    """
+    while True:
+        where = f"{name} line {reader.line_num + 1}"
+        begin = reader.line_num + 1
         try:
-            table = arrow_csv.read_csv(
-                pa.BufferReader(block),
-                arrow_csv.ReadOptions(
-                    use_threads=False, block_size=len(block) + 1, column_names=places
-                ),
-                arrow_csv.ParseOptions(
-                    delimiter=self.separator,
-                    quote_char=False,
-                    ignore_empty_lines=len(self.names) > 1,
-                    invalid_row_handler=skip,
-                ),
-                arrow_csv.ConvertOptions(
-                    column_types=dict.fromkeys(places, pa.large_string()),
-                    strings_can_be_null=True,
-                    null_values=[""],
-                ),
-            )
-        except pa.ArrowInvalid:
-            block.decode("utf-8")  # names the byte that is wrong, if that is it
-            raise
-        if odd:
-            yield from self._rows(self._csv([_as_text(block)]), self.line)
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            message = f"{where} cannot be read as CSV: {error}"
+            if reader.line_num != begin or "end of data" in str(error):
+                raise UnreadableError(message) from None  # it swallowed lines, maybe whole rows
+            yield [*[""] * width, message]
+            continue
+        if not row and width > 1:
+            continue
+        row = row or [""]
+        if len(row) == width:
+            yield [*row, ""]
         else:
-            errors = pa.nulls(table.num_rows, pa.large_string())
-            yield table.rename_columns(self.names).append_column(ROW_ERROR, errors)
-        self.line += block.count(b"\n")
-        if b"\r" in block:
-            self.line += block.count(b"\r") - block.count(b"\r\n")
-
-    def _split_by_python(self, texts: Iterable[io.TextIOBase]) -> Iterator[Any]:
-        """The rest of the file, which ``texts`` hold."""
-        base, reader = self.line if self.names else 0, self._csv(texts)
-        if not self.names:
-            try:
-                header = next((row for row in reader if row), None)
-            except csv.Error as error:
-                raise UnreadableError(
-                    f"{self.name} line 1 cannot be read as CSV: {error}"
-                ) from None
-            if header is None:
-                raise EmptyTableError(f"{self.name} is empty")
-            self.line = reader.line_num
-            self._read_header(header)
-        yield from self._rows(reader, base)
-
-    def _csv(self, texts: Iterable[io.TextIOBase]) -> Any:
-        """Python's reader of the rows in ``texts``, one after the other."""
-
-        def lines() -> Iterator[str]:
-            for text in texts:
-                while line := text.readline(MAX_LINE_BYTES):
-                    if len(line) >= MAX_LINE_BYTES:
-                        raise self._too_long()
-                    yield line
-
-        return csv.reader(lines(), delimiter=self.separator, strict=True)
-
-    def _rows(self, reader: Any, base: int) -> Iterator[Any]:
-        """Tables of the rows that a reader splits; ``base`` lines of the file come before its
-        own.
-        """
-        while rows := list(islice(self._each(reader, base), BLOCK_ROWS)):
-            blank = [""] * len(self.names)
-            cells = [[*blank, row] if isinstance(row, str) else [*row, ""] for row in rows]
-            yield self._table(zip(*cells, strict=True))
-
-    def _table(self, columns: Iterable[Iterable[str]]) -> Any:
-        """Columns of texts, and one of errors, as an Arrow table; what is empty is null."""
-        arrays = [pa.array([cell or None for cell in c], pa.large_string()) for c in columns]
-        return pa.table(arrays, names=[*self.names, ROW_ERROR])
-
-    def _each(self, reader: Any, base: int) -> Iterator[list[str] | str]:
-        """Each row as its cells, or as what is wrong with it."""
-        width = len(self.names)
-        while True:
-            begin = base + reader.line_num + 1
-            try:
-                row = next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                message = f"{self.name} line {begin} cannot be read as CSV: {error}"
-                swallowed = base + reader.line_num != begin or "end of data" in str(error)
-                if swallowed:  # lines that may be whole rows
-                    raise UnreadableError(message) from None
-                yield message
-                continue
-            if not row and width > 1:
-                continue
-            row = row or [""]
             fields = "field" if len(row) == 1 else "fields"
-            yield (
-                row
-                if len(row) == width
-                else f"{self.name} line {begin}: {len(row)} {fields}, the header has {width}"
-            )
-
-    def _too_long(self) -> UnreadableError:
-        return UnreadableError(f"{self.name}: a line has more than {MAX_LINE_BYTES:,} bytes")
-
-
-def _as_text(block: bytes) -> io.StringIO:
-    return io.StringIO(block.decode("utf-8"), newline="")
+            yield [*[""] * width, f"{where}: {len(row)} {fields}, the header has {width}"]

@@ -19,7 +19,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from edfa import Feature, Schema, Table
-from edfa.data import read
 from edfa.data.encode import Encoder
 from edfa.data.partial import encode_partial
 from edfa.data.read import chunks
@@ -149,16 +148,12 @@ CELLS = {
 @given(
     people=st.lists(st.tuples(CELLS["x"], CELLS["w"]), min_size=1, max_size=8),
     size=st.integers(1, 9),
-    block=st.sampled_from([4, 16, 64, 10**6]),
 )
-def test_chunks_and_blocks_change_nothing(people, size, block, tmp_path, monkeypatch):
+def test_chunks_change_nothing(people, size, tmp_path):
     path = tmp_path / "people.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([["x", "w"], *people])
-    with monkeypatch.context() as patch:
-        patch.setattr(read, "BLOCK_BYTES", block)
-        patch.setattr(read, "BLOCK_ROWS", 2)
-        parts = [encode_partial(frame, ENCODER, SCHEMA) for frame in chunks(path, size, SCHEMA)]
+    parts = [encode_partial(frame, ENCODER, SCHEMA) for frame in chunks(path, size, SCHEMA)]
     alone = [encode_partial(pd.DataFrame([p], columns=["x", "w"]), ENCODER, SCHEMA) for p in people]
     np.testing.assert_array_equal(
         np.concatenate([p.X for p in parts]), np.concatenate([p.X for p in alone])

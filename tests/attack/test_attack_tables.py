@@ -165,31 +165,6 @@ def test_chunks_do_not_decide_what_a_code_means(tmp_path):
     np.testing.assert_array_equal(people(path, 7)[0], people(path, 200)[0])
 
 
-SMALL = "ab1.,\r\n ;x\t"
-
-
-@FAST
-@given(st.text(SMALL, max_size=30), st.sampled_from([2, 7, 1000]))
-@example("1,2\r\r2,3\r\n\r\n5,6\r", 1000)
-@example("\n\n1\n", 2)
-def test_both_ways_of_splitting_agree(body, block):
-    """Arrow splits what has no quotes, Python what has: the same rows, the same errors."""
-    for header in ("a,b\n", "a\n"):
-        found = []
-        for encoding in ("utf-8", "utf_8"):  # the second name is not the one that Arrow is used for
-            file = io.BytesIO((header + body).encode())
-            reader = read._CsvReader("f.csv", file, encoding, ",")
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(read, "BLOCK_BYTES", block)
-                try:
-                    tables = list(reader.tables())
-                except EdfaError as error:
-                    found.append(str(error))
-                    continue
-            found.append([row for table in tables for row in table.to_pylist()])
-        assert found[0] == found[1]
-
-
 WHOLE_CSV = b'inc,job,y\n1,01,good\n2.5,"a,b",bad\n,A3,good\n'
 WHOLE_JSON = b'{"inc": 1, "job": "01"}\n{"inc": 2.5}\n{"job": null}\n'
 _buffer = io.BytesIO()
@@ -280,7 +255,6 @@ def test_a_parquet_of_absurd_size_is_refused_before_it_is_read(tmp_path, monkeyp
 
 def test_a_line_without_an_end_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(read, "MAX_LINE_BYTES", 1000)
-    monkeypatch.setattr(read, "BLOCK_BYTES", 100)
     for name in ("long.csv", "long.csv.gz"):
         content = b"inc,job\n1," + b"2" * 5000
         path = write(tmp_path, name, gzip.compress(content) if name.endswith("gz") else content)
