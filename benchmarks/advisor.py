@@ -129,7 +129,7 @@ def measure_file(name: str, advisor: Any, data: Any, folder: Path) -> tuple[list
     def whole(n_jobs: int | None) -> float:
         start = time.perf_counter()
         counts = advise_file(
-            advisor.fitted, folder / "people.parquet", folder / "out.csv", n_jobs=n_jobs
+            advisor.fitted, folder / "people.parquet", folder / "out.csv", workers=n_jobs
         )
         assert counts["errors"] == 0
         return time.perf_counter() - start

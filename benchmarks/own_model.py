@@ -365,7 +365,7 @@ def measure_file(advisors: dict[str, Any], data: edfa.Table, sizes: Sizes) -> di
         for kind, advisor in advisors.items():
             asked = getattr(advisor.fitted.model, "asked_", None)
             before, start = asked.rows if asked else 0, time.process_time()
-            counts = advise_file(advisor.fitted, path, Path(temporary) / f"{kind}.csv", n_jobs=1)
+            counts = advise_file(advisor.fitted, path, Path(temporary) / f"{kind}.csv", workers=1)
             seconds = time.process_time() - start
             rows = (asked.rows if asked else 0) - before
             measured[kind] = {

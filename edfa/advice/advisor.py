@@ -35,7 +35,7 @@ from edfa.advice.fitted import (
     sweep_directions,
 )
 from edfa.advice.interview import Interview
-from edfa.advice.on_workers import open_crew, roll_out_away
+from edfa.advice.on_workers import Cluster, open_crew, roll_out_away
 from edfa.advice.promise import certify_people, choose_reference, dry_run, learn_judges, roll_out
 from edfa.advice.receipt import Receipt, Verification
 from edfa.advice.user_model import blanket_of_model, check_reference
@@ -426,7 +426,7 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         if scheduler is None:
             records = roll_out(fitted, calibration.X, steps, n_jobs).records
         else:
-            with open_crew(fitted, scheduler=scheduler, folder=folder) as crew:
+            with open_crew(fitted, Cluster(scheduler, folder)) as crew:
                 records = roll_out_away(crew, calibration.X, steps)
         self.fitted_ = certify_people(fitted, calibration, records, dry)
         return self._certified()

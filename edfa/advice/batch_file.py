@@ -19,7 +19,7 @@ import pandas as pd
 from edfa.advice.batch import COLUMNS, advise
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.kept_parts import Block, KeptParts, open_parts
-from edfa.advice.on_workers import open_crew
+from edfa.advice.on_workers import Cluster, open_crew
 from edfa.advice.overlays import read_overlays
 from edfa.advice.people_files import FORMATS, check_format, chunks, source_files, write_advice
 from edfa.advice.receipt import versions
@@ -43,12 +43,9 @@ def advise_file(
     *,
     k: int = 3,
     chunk: int | None = None,
-    n_jobs: int | None = -1,
+    workers: int | Cluster | None = -1,
     progress: Progress | None = None,
-    overlay_column: str | None = None,
-    overlay_file: str | Path | None = None,
-    scheduler: str | None = None,
-    folder: str | Path | None = None,
+    overlays: str | Path | None = None,
 ) -> dict[str, int]:
     """Advise everybody in ``rows`` and write the result to ``out``; both are CSV, Parquet or JSON
     lines by their name.
@@ -56,7 +53,7 @@ def advise_file(
     ``rows`` may also be a folder of Parquet files, which are read in the order of their names.
     Returns how many people there are, how many could not be understood, how many were flagged, and
     how many finished parts were there already. The result is the same, to the byte, for any
-    ``chunk``, ``n_jobs`` and ``scheduler``.
+    ``chunk`` and ``workers``.
 
     Parameters
     ----------
@@ -67,36 +64,35 @@ def advise_file(
     chunk
         The number of people in a part; a run that is killed loses at most the parts that it was
         working on. None: at most 1,000, or as many as take about five seconds.
-    n_jobs
-        The number of threads that share the parts.
+    workers
+        The number of threads that share the parts (-1: one a processor), or the Dask cluster whose
+        workers do.
     progress
         Called with the numbers of people and of parts that are done.
-    overlay_column, overlay_file
-        People's overlays: a column, or a file (see ``read_overlays``).
-    scheduler
-        The address of a Dask scheduler, whose workers share the parts instead.
-    folder
-        The advisor's folder; workers that can read it load the advisor from there.
+    overlays
+        People's overlays: the name of a column, or the path of a file (see ``read_overlays``).
     """
     sources, result = source_files(rows), Path(out)
     check_format(result)
-    inputs = [*sources, *([Path(overlay_file)] if overlay_file is not None else [])]
+    inputs = [*sources, *([overlays] if isinstance(overlays, Path) else [])]
     if result.exists() and any(path.exists() and path.samefile(result) for path in inputs):
         raise DataError(
             f"{result} is read and cannot be written over; give the advice another name"
         )
     if (chunk is not None and chunk < 1) or k < 1:
         raise DataError(f"a chunk and the number of plans are at least 1, not {chunk} and {k}")
-    _OverlaySource.check(fitted, overlay_column, overlay_file)
+    if overlays in fitted.schema.names:
+        raise SettingError(
+            f"{overlays!r} is a feature of the card; people's overlays need a column of their own"
+        )
     result = check_writable(result)
     contents = _hashes(inputs)
-    own = _OverlaySource.of(overlay_column, overlay_file)
-    with open_parts(result, _identity(fitted, k, overlay_column)) as kept:
+    own = _OverlaySource(overlays)
+    with open_parts(result, _identity(fitted, k, own.column)) as kept:
         run = _Run(fitted, sources, own, kept, chunk, progress)
-        with open_crew(fitted, n_jobs, scheduler, folder) as crew:
-            for part, (advice, seconds) in crew.results(
-                _advise, run.parts(), lambda part: (part.frame, part.cells, k)
-            ):
+        with open_crew(fitted, workers) as crew:
+            tasks = ((part, (part.frame, part.cells, k)) for part in run.parts())
+            for part, (advice, seconds) in crew.results(_advise, tasks):
                 run.store(part, advice, seconds)
         if not run.counts["people"]:
             raise EmptyTableError(f"{Path(rows).name} has no rows")
@@ -229,32 +225,13 @@ class _Run:
             self.progress(self.done, self.written)
 
 
-@dataclass(frozen=True, eq=False)
 class _OverlaySource:
-    """Where people's overlays come from: a column, or cells ``by_row`` of the file ``name``, or
-    nowhere.
-    """
+    """Where people's overlays come from: a column, or cells by row number of a file, or nowhere."""
 
-    column: str | None = None
-    name: str = ""
-    by_row: pd.Series | None = None
-
-    @staticmethod
-    def check(fitted: FittedAdvisor, column: str | None, path: str | Path | None) -> None:
-        """They come from one place, which holds nothing else."""
-        if column is not None and path is not None:
-            raise SettingError(
-                "people's overlays come from a column or from a file; give one of the two"
-            )
-        if column in fitted.schema.names:
-            raise SettingError(
-                f"{column!r} is a feature of the card; people's overlays need a column of their own"
-            )
-
-    @classmethod
-    def of(cls, column: str | None, path: str | Path | None) -> "_OverlaySource":
-        """Read the file, if there is one."""
-        return cls(column) if path is None else cls(None, Path(path).name, read_overlays(path))
+    def __init__(self, overlays: str | Path | None) -> None:
+        self.name = overlays.name if isinstance(overlays, Path) else ""
+        self.by_row = read_overlays(overlays) if isinstance(overlays, Path) else None
+        self.column = None if isinstance(overlays, Path) else overlays
 
     def cells(self, frame: pd.DataFrame, first: int) -> pd.Series | None:
         """The cells of the people in a block, (people,); None if nobody has any."""

@@ -6,13 +6,13 @@ sent to it, once. Results do not depend on which worker made them.
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from threadpoolctl import threadpool_limits
 
@@ -27,9 +27,10 @@ from edfa.parallel import count_jobs
 from edfa.typing import Float32Array
 from edfa.workers import SerialExecutor, open_workers, worker_died
 
-__all__ = ["Crew", "open_crew", "roll_out_away"]
+__all__ = ["Cluster", "Crew", "open_crew", "roll_out_away"]
 
 Task = TypeVar("Task")
+Args = tuple[Any, ...]
 PEOPLE = 200  # calibration people a worker is handed at a time
 ATTEMPTS = 3  # at a task whose worker dies
 AHEAD = 2  # tasks for each worker that are handed out before the first is done
@@ -37,63 +38,63 @@ Work = Callable[..., Any]
 """Called with the advisor and a task's arguments; it returns something other than None."""
 
 
+class Cluster(NamedTuple):
+    """A Dask cluster: the address of its scheduler, and the folder of the advisor, from which
+    workers load it that can read it.
+    """
+
+    scheduler: str
+    folder: str | Path | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Crew:
-    """Workers who know one advisor; ``away`` in other processes, which may have a ``folder`` with
-    it.
-    """
+    """``count`` workers who know one advisor: threads of this process, or those of a cluster."""
 
     fitted: FittedAdvisor
     executor: Executor
     count: int
-    away: bool = False
-    folder: Path | None = None
+    cluster: Cluster | None = None
 
-    def results(
-        self, work: Work, tasks: Iterator[Task], args: Callable[[Task], tuple[Any, ...]]
-    ) -> Iterator[Any]:
+    def results(self, work: Work, tasks: Iterable[tuple[Task, Args]]) -> Iterator[tuple[Task, Any]]:
         """Yield each task with its result, in the order in which they finish.
 
-        ``tasks`` are taken as workers become free; ``args`` makes of each what ``work`` is called
-        with.
+        ``tasks`` are taken as workers become free, each with what ``work`` is called with.
         """
-        running: dict[Future[Any], tuple[Task, int]] = {}
+        running: dict[Future[Any], tuple[Task, Args, int]] = {}
         try:
-            for task in tasks:
-                running[self._submit(work, args(task))] = task, 1
+            for task, args in tasks:
+                running[self._submit(work, args)] = task, args, 1
                 if len(running) >= AHEAD * self.count:
-                    yield from self._done(running, work, args)
+                    yield from self._done(running, work)
             while running:
-                yield from self._done(running, work, args)
+                yield from self._done(running, work)
         finally:
             for future in running:
                 future.cancel()
 
     def _done(
-        self, running: dict[Future[Any], tuple[Task, int]], work: Work, args: Any
-    ) -> Iterator[Any]:
+        self, running: dict[Future[Any], tuple[Task, Args, int]], work: Work
+    ) -> Iterator[tuple[Task, Any]]:
         """Wait for the first results. A task whose worker died, or had no advisor, is handed out
         again.
         """
         for future in wait(running, return_when=FIRST_COMPLETED).done:
-            task, attempts = running.pop(future)
+            task, args, attempts = running.pop(future)
             if attempts < ATTEMPTS and (future.cancelled() or worker_died(future.exception())):
-                running[self._submit(work, args(task))] = task, attempts + 1
+                running[self._submit(work, args)] = task, args, attempts + 1
             elif (result := future.result()) is None:
-                running[self._submit(work, args(task), self.fitted)] = task, attempts
+                running[self._submit(work, args, self.fitted)] = task, args, attempts
             else:
                 yield task, result
 
-    def _submit(
-        self, work: Work, args: tuple[Any, ...], sent: FittedAdvisor | None = None
-    ) -> Future[Any]:
-        if not self.away:
+    def _submit(self, work: Work, args: Args, sent: FittedAdvisor | None = None) -> Future[Any]:
+        if self.cluster is None:
             return self.executor.submit(work, self.fitted, *args)
-        folder = None if self.folder is None else str(self.folder.resolve())
-        with warnings.catch_warnings():
-            warnings.filterwarnings(
-                "ignore", "Sending large graph"
-            )  # an advisor may be: it is sent once a worker
+        given = self.cluster.folder
+        folder = None if given is None else str(Path(given).resolve())
+        with warnings.catch_warnings():  # an advisor may be large: it is sent once a worker
+            warnings.filterwarnings("ignore", "Sending large graph")
             return self.executor.submit(
                 _work_away, self._key, str(versions()), folder, sent, work, args
             )
@@ -114,10 +115,12 @@ def roll_out_away(
     ``progress`` is called with the numbers of people who are done, and of all.
     """
     parts: dict[int, Records] = {}
-    firsts = iter(range(0, len(X), PEOPLE))
     judge = draw_judges(crew.fitted, X)
-    some = lambda first: (X[first : first + PEOPLE], judge[first : first + PEOPLE])  # noqa: E731
-    for first, records in crew.results(ask_and_judge, firsts, some):
+    tasks = (
+        (first, (X[first : first + PEOPLE], judge[first : first + PEOPLE]))
+        for first in range(0, len(X), PEOPLE)
+    )
+    for first, records in crew.results(ask_and_judge, tasks):
         parts[first] = replace(records, person=records.person + first)
         if progress:
             progress(sum(len(part.people) for part in parts.values()), len(X))
@@ -125,26 +128,13 @@ def roll_out_away(
 
 
 @contextmanager
-def open_crew(
-    fitted: FittedAdvisor,
-    jobs: int | None = -1,
-    scheduler: str | None = None,
-    folder: str | Path | None = None,
-) -> Iterator[Crew]:
-    """Threads of this process, or with the address of a ``scheduler`` the workers of its
-    cluster.
-    """
-    if scheduler is not None:
-        with open_workers(scheduler=scheduler) as workers:
-            yield Crew(
-                fitted,
-                workers.executor,
-                workers.count,
-                True,
-                None if folder is None else Path(folder),
-            )
+def open_crew(fitted: FittedAdvisor, workers: int | Cluster | None = -1) -> Iterator[Crew]:
+    """So many threads of this process (-1: one a processor), or the workers of a cluster."""
+    if isinstance(workers, Cluster):
+        with open_workers(scheduler=workers.scheduler) as away:
+            yield Crew(fitted, away.executor, away.count, workers)
         return
-    count = count_jobs(jobs)
+    count = count_jobs(workers)
     if count == 1:
         yield Crew(fitted, SerialExecutor(), 1)
         return
@@ -164,7 +154,7 @@ def _key(fitted: FittedAdvisor) -> str:
 
 
 def _work_away(
-    key: str, made_with: str, folder: str | None, sent: FittedAdvisor | None, work: Work, args: Any
+    key: str, made_with: str, folder: str | None, sent: FittedAdvisor | None, work: Work, args: Args
 ) -> Any:
     """On a worker: do the work with the advisor ``key``; None if there is none."""
     if str(versions()) != made_with:

@@ -72,12 +72,17 @@ def advise(
     The exit code is 2 if not a single row was understood; the result says why of each.
     """
     from edfa.advice.batch_file import advise_file, chunks
-    from edfa.errors import DataError
+    from edfa.advice.on_workers import Cluster
+    from edfa.errors import DataError, SettingError
     from edfa.text.spreadsheet import restored
     from edfa.writing import check_writable
 
     output = Output(as_json, quiet)
     check_writable(out)
+    if rules_column is not None and person_rules is not None:
+        raise SettingError(
+            "people's overlays come from a column or from a file; give one of the two"
+        )
     advisor = load_advisor(folder)
     expected = _estimate_people(rows) if output.people else 0
     with show_progress(output) as progress:
@@ -87,12 +92,9 @@ def advise(
             out,
             k=plans,
             chunk=chunk,
-            n_jobs=jobs,
+            workers=jobs if scheduler is None else Cluster(scheduler, folder),
             progress=lambda people, parts: progress("people", people, max(expected, people)),
-            overlay_column=rules_column,
-            overlay_file=person_rules,
-            scheduler=scheduler,
-            folder=folder,
+            overlays=person_rules if rules_column is None else rules_column,
         )
     errors = (
         f", {counts['errors']:,} of them not understood (see the column error)"

@@ -19,7 +19,7 @@ from advisors import part_way
 import edfa
 from edfa.advice import on_workers
 from edfa.advice.batch_file import advise_file
-from edfa.advice.on_workers import open_crew
+from edfa.advice.on_workers import Cluster, open_crew
 from edfa.cli import app
 from edfa.errors import MismatchError, UnavailableError
 from edfa.workers import SerialExecutor
@@ -100,8 +100,7 @@ def test_advice_is_the_same_to_the_byte(sent, scheduler, saved, tmp_path):
         saved / "people",
         tmp_path / "there.csv",
         chunk=70,
-        scheduler=scheduler,
-        folder=folder,
+        workers=Cluster(scheduler, folder),
         progress=lambda people, parts: done.append((people, parts)),
     )
     assert counts == {"people": 300, "errors": 0, "flagged": 0, "resumed": 0}
@@ -147,15 +146,18 @@ def test_nothing_answers(saved, tmp_path, monkeypatch):
     monkeypatch.setattr("edfa.workers.CONNECT_SECONDS", 0.3)
     with pytest.raises(UnavailableError, match="no Dask scheduler answers"):
         advise_file(
-            german().fitted, saved / "people", tmp_path / "o.csv", scheduler="tcp://127.0.0.1:1"
+            german().fitted,
+            saved / "people",
+            tmp_path / "o.csv",
+            workers=Cluster("tcp://127.0.0.1:1"),
         )
     assert not (tmp_path / "o.csv").exists()
 
 
 def test_workers_of_another_version_are_refused():
     with open_crew(german().fitted, 1) as crew:
-        away = replace(crew, away=True)
-        assert [result for _, result in away.results(_fingerprint, iter([1]), lambda task: ())] == [
+        away = replace(crew, cluster=Cluster(""))
+        assert [result for _, result in away.results(_fingerprint, [(1, ())])] == [
             german().fingerprint
         ]
         made_with = str(on_workers.versions())
@@ -191,7 +193,7 @@ def test_work_of_a_worker_that_dies_is_done_by_another():
         with open_crew(german().fitted, 1) as crew:
             crew = replace(crew, executor=Dying(deaths))
             return sorted(
-                result for _, result in crew.results(_twice, iter([1, 2, 3]), lambda task: (task,))
+                result for _, result in crew.results(_twice, [(n, (n,)) for n in (1, 2, 3)])
             )
 
     assert results(2) == [2, 4, 6]

@@ -130,7 +130,7 @@ def test_a_column_holds_peoples_own_rules(rows, people, tmp_path):
         tmp_path / f"rows{rows}",
         tmp_path / "out.jsonl",
         chunk=30,
-        overlay_column="own",
+        overlays="own",
     )
     found = read(tmp_path / "out.jsonl")
     assert found["plans"].tolist() == [json.loads(text) for text in expected["plans"]]
@@ -177,7 +177,7 @@ def test_a_file_holds_peoples_own_rules(name, people, tmp_path):
         tmp_path / "rows.csv",
         tmp_path / "out.jsonl",
         chunk=70,
-        overlay_file=tmp_path / name,
+        overlays=tmp_path / name,
     )
     assert counts["errors"] == 0
     found = read(tmp_path / "out.jsonl")
@@ -198,7 +198,7 @@ def test_a_file_holds_peoples_own_rules(name, people, tmp_path):
             '{"row": 40}',
             "r.jsonl: there is no row 40; the rows are numbered from 0 to 39",
         ),
-        ("r.csv", "row,lockd\n1,age\n", "no rule is called 'lockd'; did you mean 'locked'"),
+        ("r.csv", "row,lockd\n1,age\n", "no setting of an overlay is called 'lockd'; did you mean 'locked'"),
         ("r.csv", "locked\nage\n", "r.csv has no column 'row'"),
         (
             "r.csv",
@@ -217,7 +217,7 @@ def test_bad_files_of_rules_are_refused(name, text, message, people, tmp_path):
             german().fitted,
             tmp_path / "rows.csv",
             tmp_path / "out.csv",
-            overlay_file=tmp_path / name,
+            overlays=tmp_path / name,
         )
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
@@ -227,14 +227,13 @@ def test_bad_files_of_rules_are_refused(name, text, message, people, tmp_path):
 def test_where_rules_come_from_is_said_once_and_rightly(people, tmp_path):
     people.head(40).to_csv(tmp_path / "rows.csv", index=False)
     for options, error, message in (
-        ({"overlay_column": "own", "overlay_file": "r.csv"}, SettingError, "one of the two"),
-        ({"overlay_column": "duration"}, SettingError, "'duration' is a feature"),
+        ({"overlays": "duration"}, SettingError, "'duration' is a feature"),
         (
-            {"overlay_column": "hosing"},
+            {"overlays": "hosing"},
             ColumnError,
             "no column 'hosing' of overlays; did you mean 'housing'",
         ),
-        ({"overlay_file": tmp_path / "absent.csv"}, UnreadableError, "absent.csv"),
+        ({"overlays": tmp_path / "absent.csv"}, UnreadableError, "absent.csv"),
     ):
         with pytest.raises(error, match=message):
             advise_file(german().fitted, tmp_path / "rows.csv", tmp_path / "out.csv", **options)
@@ -245,7 +244,7 @@ def test_finished_chunks_of_other_rules_are_not_used(people, tmp_path, monkeypat
     (tmp_path / "rules.jsonl").write_text('{"row": 1, "max_changes": 1}')
     monkeypatch.setattr("edfa.advice.batch_file.write_advice", lambda *a: None)
     monkeypatch.setattr("edfa.advice.kept_parts.shutil.rmtree", lambda *a, **k: None)
-    settings = {"chunk": 10, "overlay_file": tmp_path / "rules.jsonl"}
+    settings = {"chunk": 10, "overlays": tmp_path / "rules.jsonl"}
     arguments = (german().fitted, tmp_path / "rows.csv", tmp_path / "out.csv")
     assert advise_file(*arguments, **settings)["resumed"] == 0
     assert advise_file(*arguments, **settings)["resumed"] == 4

@@ -67,7 +67,7 @@ def test_on_the_path_everything_is_as_with_a_model_for_each_set():
 
 
 def test_a_policy_that_wanders_keeps_the_sets_most_people_pass(monkeypatch):
-    monkeypatch.setattr("edfa.advice.factory.KEPT", 5)
+    monkeypatch.setattr("edfa.advice.factory.PATH_SETS", 5)
     monkeypatch.setattr("edfa.advice.factory.WALKERS", 60)
     model = SubsetXGB("mixed", n_estimators=5)
     settings = {"policy": edfa.acquisition.Random(), "searcher": "nearest", "budget": 0.2}
@@ -111,7 +111,7 @@ def test_bytes_do_not_depend_on_chunks_or_jobs(out, tmp_path, monkeypatch):
     results = []
     for chunk, jobs in ((None, 2), (17, 1), (1000, 3)):
         advise_file(
-            advisor().fitted, tmp_path / "rows.csv", tmp_path / out, chunk=chunk, n_jobs=jobs
+            advisor().fitted, tmp_path / "rows.csv", tmp_path / out, chunk=chunk, workers=jobs
         )
         results.append((tmp_path / out).read_bytes())
     assert len(set(results)) == 1
@@ -130,7 +130,7 @@ def test_parts_are_as_large_as_five_seconds_allow(rate, expected, tmp_path, monk
         return pd.DataFrame({name: [None] * len(frame) for name in COLUMNS}), len(frame) / rate
 
     monkeypatch.setattr(batch_file, "_advise", timed)
-    advise_file(advisor().fitted, tmp_path / "rows.csv", tmp_path / "out.csv", n_jobs=1)
+    advise_file(advisor().fitted, tmp_path / "rows.csv", tmp_path / "out.csv", workers=1)
     assert sizes == expected
 
 

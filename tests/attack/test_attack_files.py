@@ -89,7 +89,7 @@ def cut_short(number, rows, out, parts, **options):
             rows,
             out,
             chunk=5,
-            n_jobs=1,
+            workers=1,
             progress=stop_after(parts),
             **options,
         )
@@ -99,7 +99,7 @@ def clean(number, rows, out, **options):
     """The bytes of a run that nothing came before."""
     place = out.parent / "clean" / out.name
     place.parent.mkdir(exist_ok=True)
-    advise_file(advisor(number).fitted, rows, place, n_jobs=1, **options)
+    advise_file(advisor(number).fitted, rows, place, workers=1, **options)
     return place.read_bytes()
 
 
@@ -141,7 +141,7 @@ def test_a_second_run_to_one_place_is_refused_at_once(rows, tmp_path, capsys):
                 advise_file(advisor(1).fitted, rows, out)
             answers.append(run("advise", tmp_path / "other", rows, "--out", out, capsys=capsys))
 
-    counts = advise_file(advisor(0).fitted, rows, out, chunk=5, n_jobs=1, progress=second)
+    counts = advise_file(advisor(0).fitted, rows, out, chunk=5, workers=1, progress=second)
     assert (counts["people"], counts["resumed"]) == (24, 0)
     assert answers[0][0] == 2
     assert "another run is writing out.csv" in answers[0][1]
@@ -168,7 +168,7 @@ def test_two_runs_at_once_never_mix(rows, tmp_path):
 
     def one(number):
         try:
-            advise_file(advisor(number).fitted, rows, out, chunk=3, n_jobs=1)
+            advise_file(advisor(number).fitted, rows, out, chunk=3, workers=1)
             ends[number] = "done"
         except BusyError:
             ends[number] = "busy"
@@ -208,7 +208,7 @@ def test_whatever_came_before_the_result_is_that_of_a_clean_run(steps, last, aga
             options = {
                 "k": plans,
                 "chunk": chunk,
-                "n_jobs": 1,
+                "workers": 1,
                 "progress": stop_after(killed) if killed else None,
             }
             with suppress(Killed):
@@ -217,7 +217,7 @@ def test_whatever_came_before_the_result_is_that_of_a_clean_run(steps, last, aga
                 DAMAGE[damage](parts, at % len(parts))
         number, k = steps[-1][0][0] if steps and again else last
         chunk = data.draw(st.sampled_from([4, 7, None]))
-        advise_file(advisor(number).fitted, folder / "rows.csv", out, k=k, chunk=chunk, n_jobs=1)
+        advise_file(advisor(number).fitted, folder / "rows.csv", out, k=k, chunk=chunk, workers=1)
         assert out.read_bytes() == clean(number, folder / "rows.csv", out, k=k)
         assert leftovers(folder) == []
 
@@ -229,7 +229,7 @@ def test_damaged_parts_are_advised_again(kind, rows, tmp_path):
     before = len(kept(out))
     assert before == 3
     DAMAGE[kind](kept(out), 1)
-    counts = advise_file(advisor(0).fitted, rows, out, chunk=5, n_jobs=1)
+    counts = advise_file(advisor(0).fitted, rows, out, chunk=5, workers=1)
     whole = {"not there": 3, "strangers": 3, "copied to another block": 3, "swapped": 1}
     assert counts == {"people": 24, "errors": 0, "flagged": 0, "resumed": whole.get(kind, 2)}
     assert out.read_bytes() == clean(0, rows, out)
@@ -243,7 +243,7 @@ def test_a_part_that_arrow_would_read_but_nobody_wrote_is_not_used(rows, tmp_pat
     part = kept(out)[0]
     table = decode_part(part.read_bytes()).to_pandas()
     part.write_bytes(encode_part(table.assign(outcome="granted")))
-    advise_file(advisor(0).fitted, rows, out, n_jobs=1)
+    advise_file(advisor(0).fitted, rows, out, workers=1)
     assert out.read_bytes() == clean(0, rows, out)
 
 
@@ -255,7 +255,7 @@ def test_parts_of_another_file_of_people_are_not_used(rows, tmp_path):
     cut_short(0, rows, other, 2)
     shutil.copytree(tmp_path / ".other.csv.parts", tmp_path / ".out.csv.parts")
     people().iloc[::-1].to_csv(rows, index=False)
-    assert advise_file(advisor(0).fitted, rows, out, n_jobs=1)["resumed"] == 0
+    assert advise_file(advisor(0).fitted, rows, out, workers=1)["resumed"] == 0
     assert out.read_bytes() == clean(0, rows, out)
 
 
@@ -265,10 +265,10 @@ def test_parts_that_overlap_count_once(rows, tmp_path):
     aside = [(path.name, path.read_bytes()) for path in kept(out)]
     shutil.rmtree(tmp_path / ".out.csv.parts")
     with pytest.raises(Killed):
-        advise_file(advisor(0).fitted, rows, out, chunk=7, n_jobs=1, progress=stop_after(2))
+        advise_file(advisor(0).fitted, rows, out, chunk=7, workers=1, progress=stop_after(2))
     for name, content in aside:
         (tmp_path / ".out.csv.parts" / name).write_bytes(content)
-    advise_file(advisor(0).fitted, rows, out, n_jobs=1)
+    advise_file(advisor(0).fitted, rows, out, workers=1)
     assert out.read_bytes() == clean(0, rows, out)
 
 
@@ -280,9 +280,9 @@ def test_a_part_changed_in_the_middle_of_a_run_does_not_get_into_the_result(rows
             DAMAGE["a bit flipped"](kept(out), 0)
 
     with pytest.raises(UnreadableError, match="was changed"):
-        advise_file(advisor(0).fitted, rows, out, chunk=5, n_jobs=1, progress=damage)
+        advise_file(advisor(0).fitted, rows, out, chunk=5, workers=1, progress=damage)
     assert not out.exists()
-    advise_file(advisor(0).fitted, rows, out, n_jobs=1)
+    advise_file(advisor(0).fitted, rows, out, workers=1)
     assert out.read_bytes() == clean(0, rows, out)
 
 
@@ -309,7 +309,7 @@ def test_an_input_edited_with_the_same_size_and_time_is_read_afresh(rows, tmp_pa
     rows.write_text("\n".join([lines[0], *lines[:0:-1]]) + "\n")
     os.utime(rows, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert (rows.stat().st_size, rows.stat().st_mtime_ns) == (status.st_size, status.st_mtime_ns)
-    assert advise_file(advisor(0).fitted, rows, out, n_jobs=1)["resumed"] == 0
+    assert advise_file(advisor(0).fitted, rows, out, workers=1)["resumed"] == 0
     assert out.read_bytes() == clean(0, rows, out)
 
 
@@ -318,7 +318,7 @@ def test_of_a_file_that_grew_what_is_finished_is_kept(rows, tmp_path, monkeypatc
     out = tmp_path / "out.csv"
     cut_short(0, rows, out, 3)
     rows.write_text(rows.read_text() + rows.read_text().splitlines()[1] + "\n")
-    assert advise_file(advisor(0).fitted, rows, out, n_jobs=1)["resumed"] >= 2
+    assert advise_file(advisor(0).fitted, rows, out, workers=1)["resumed"] >= 2
     assert out.read_bytes() == clean(0, rows, out)
 
 
@@ -341,12 +341,12 @@ def test_an_input_that_changes_while_it_is_read_is_refused(what, rows, tmp_path)
     with pytest.raises(UnreadableError, match=r"was changed while it was read|there is no file"):
         advise_file(
             *(advisor(0).fitted, source, out),
-            **{"chunk": 5, "n_jobs": 1, "overlay_file": rules},
+            **{"chunk": 5, "workers": 1, "overlays": rules},
             progress=lambda _people, done: changes[what]() if done == 2 else None,
         )
     assert not out.exists()
     rows.write_bytes(before)
-    advise_file(advisor(0).fitted, rows, out, n_jobs=1)
+    advise_file(advisor(0).fitted, rows, out, workers=1)
     assert out.read_bytes() == clean(0, rows, out)
 
 
@@ -441,7 +441,7 @@ def test_a_disk_that_fills_up_leaves_the_old_result_and_the_parts(suffix, tmp_pa
     assert "cannot write" in done.stderr
     assert out.read_text() == "old"
     assert not [name for name in leftovers(tmp_path) if name.endswith((".lock", suffix))]
-    counts = advise_file(advisor(0).fitted, tmp_path / "rows.csv", out, n_jobs=1)
+    counts = advise_file(advisor(0).fitted, tmp_path / "rows.csv", out, workers=1)
     assert counts["resumed"] == 8
     assert leftovers(tmp_path) == []
 
@@ -549,9 +549,7 @@ def test_broken_cells_of_rules_do_not_stop_the_others(text, suffix, tmp_path):
         rows.write_text("\n".join(json.dumps(row) for row in some.to_dict("records")))
     else:
         some.to_parquet(rows)
-    counts = advise_file(
-        advisor(0).fitted, rows, tmp_path / "out.jsonl", overlay_column="own", n_jobs=1
-    )
+    counts = advise_file(advisor(0).fitted, rows, tmp_path / "out.jsonl", overlays="own", workers=1)
     assert (counts["people"], counts["errors"]) == (3, 1)
 
 
@@ -563,9 +561,7 @@ def test_cells_of_rules_that_are_no_text_are_their_rows_errors(cell, tmp_path):
     rows.write_text(
         "\n".join(json.dumps(row | {"own": cell}) for row in people().head(3).to_dict("records"))
     )
-    counts = advise_file(
-        advisor(0).fitted, rows, tmp_path / "out.jsonl", overlay_column="own", n_jobs=1
-    )
+    counts = advise_file(advisor(0).fitted, rows, tmp_path / "out.jsonl", overlays="own", workers=1)
     assert counts["errors"] == 3
     pd.DataFrame({"own": [cell] * 3}).to_parquet(tmp_path / "rows.parquet")
     both = pd.concat(
@@ -583,7 +579,7 @@ def test_hostile_files_of_rules_are_one_typed_error_or_their_rows(text):
         (folder / "r.jsonl").write_text(text, encoding="utf-8", newline="")
         counts, error = None, None
         try:
-            options = {"overlay_file": folder / "r.jsonl", "n_jobs": 1}
+            options = {"overlays": folder / "r.jsonl", "workers": 1}
             counts = advise_file(
                 advisor(0).fitted, folder / "rows.csv", folder / "out.csv", **options
             )
@@ -617,7 +613,7 @@ def test_hostile_files_of_rules_are_refused(name, text, message, rows, tmp_path)
     (tmp_path / name).write_text(text)
     with pytest.raises(DataError) as raised:
         advise_file(
-            advisor(0).fitted, rows, tmp_path / "out.csv", overlay_file=tmp_path / name, n_jobs=1
+            advisor(0).fitted, rows, tmp_path / "out.csv", overlays=tmp_path / name, workers=1
         )
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
@@ -629,5 +625,5 @@ def test_a_separator_of_lines_within_words_is_no_end_of_a_line(rows, tmp_path):
         '{"row": 1, "locked": ["sav\u2028ings"]}\r\n{"row": 2, "max_changes": 1}\r\n'
     )
     out = tmp_path / "out.jsonl"
-    counts = advise_file(advisor(0).fitted, rows, out, overlay_file=tmp_path / "r.jsonl", n_jobs=1)
+    counts = advise_file(advisor(0).fitted, rows, out, overlays=tmp_path / "r.jsonl", workers=1)
     assert counts["errors"] == 1

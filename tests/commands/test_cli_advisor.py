@@ -289,6 +289,10 @@ def test_advise_takes_rules_of_each_person(folder, tmp_path, run):
         found.append(
             [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
         )
+    both = ("--rules-column", "mine", "--person-rules", tmp_path / "own.jsonl")
+    done = run("advise", folder, tmp_path / "rows.jsonl", "--out", tmp_path / "b.csv", *both)
+    assert done.returncode == 2
+    assert "give one of the two" in done.stderr
     assert found[0] == found[1]
     for i, (row, person) in enumerate(zip(found[0], people, strict=True)):
         interview = german().interview(person, overlay=Overlay.parse(own) if i % 2 else None)
