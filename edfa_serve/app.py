@@ -19,7 +19,8 @@ from edfa.errors import EdfaError
 from edfa_serve import api
 from edfa_serve.letter_writer import letter_writer
 from edfa_serve.metrics import CONTENT_TYPE, Metrics
-from edfa_serve.operator import add_operator, check_operator
+from edfa_serve.operator import add_operator
+from edfa_serve.operator_access import check_operator
 from edfa_serve.pages import add_pages
 from edfa_serve.problems import FieldProblem, Problem, handle_error, problem_of, respond, responses
 from edfa_serve.retention import forget_old

@@ -15,12 +15,11 @@ from edfa.errors import DataError, MismatchError, SettingError
 from edfa.reading import one_line, parse
 from edfa_serve.letters.settings import LACKING, OURS, Taken, check_taken
 from edfa_serve.letters.words import forbidden_phrase
-from edfa_serve.service import AUDIT, Service, Session, happened
+from edfa_serve.service import AUDIT, Service, Session, happened, retry
 from edfa_serve.store import ConflictError, InterviewRecord, utc_now
 
 __all__ = ["TEXTS", "decide", "read_taken", "taken_of"]
 
-TRIES = 3  # when others record something at the same moment
 TEXTS = {"officer": 200, "credit": 300, "counter_offer": 500}  # characters
 REASON = 300  # characters
 AHEAD = timedelta(days=1)  # the operator's day may have begun already
@@ -61,7 +60,8 @@ def decide(
     ``seq`` is the number of events that whoever decided had seen: ConflictError if something was
     done since.
     """
-    for _ in range(TRIES):
+
+    def append() -> None:
         record = service.store.find(interview)
         if record.advisor != service.advisor.fingerprint:
             raise MismatchError("this interview was held with another advisor than is served now")
@@ -70,17 +70,14 @@ def decide(
         if seq is not None and any(event.kind not in AUDIT for event in record.events[seq:]):
             raise ConflictError
         content = _plain(taken)
-        if _said_already(record, content):
-            return record
-        _check(service.then(record, record.seq), record, taken)
-        try:
+        if not _said_already(record, content):
+            _check(service.then(record, record.seq), record, taken)
             service.store.append(record.id, record.seq, [("decided", content)], finished=True)
-        except ConflictError:
-            continue
-        if (listener := happened.get()) is not None:
-            listener.append("decided")
-        return service.store.find(interview)
-    raise ConflictError
+            if (listener := happened.get()) is not None:
+                listener.append("decided")
+
+    retry(append)
+    return service.store.find(interview)
 
 
 def taken_of(session: Session) -> Taken | None:

@@ -9,29 +9,27 @@ from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import RedirectResponse, Response
 
 from edfa.advice.fitted import FittedAdvisor
-from edfa.certification.certificate import Certificate
 from edfa.certification.monitor import Monitor
 from edfa.errors import EdfaError
 from edfa.reading import read_resource
 from edfa_serve import operator_case
 from edfa_serve.operator_access import (
     HEADERS,
+    OPENS,
     check_operator,
-    check_origin,
     give_cookie,
     page,
     read_fields,
     settings_of,
-    take_cookie,
 )
 from edfa_serve.problems import ProblemError
-from edfa_serve.security import same_key
+from edfa_serve.security import check_origin, same_key
 from edfa_serve.service import Service
 from edfa_serve.settings import WebSettings
 from edfa_serve.statistics import LEAST, Summary, groups_of, hide_small, summarise
 from edfa_serve.store import utc_now
 
-__all__ = ["add_operator", "check_operator"]
+__all__ = ["add_operator"]
 
 DAYS = 30  # that are counted
 FRESH = 10.0  # seconds that counts are shown before interviews are counted again
@@ -63,14 +61,12 @@ class Counted:
         with self._lock:
             if time.monotonic() >= self._until:
                 fitted = self._service.advisor.fitted
-                groups = groups_of(fitted.schema, fitted.promise.groups)
-                refused = [
-                    name
-                    for code, name in enumerate(fitted.schema.classes)
-                    if code != fitted.favourable
-                ]
-                records = self._service.store.records(utc_now() - timedelta(days=DAYS))
-                self._summary = summarise(records, groups, refused)
+                good = fitted.schema.classes[fitted.favourable]
+                self._summary = summarise(
+                    self._service.store.records(utc_now() - timedelta(days=DAYS)),
+                    groups_of(fitted.schema, fitted.promise.groups),
+                    {*fitted.schema.classes} - {good},
+                )
                 self._until = time.monotonic() + FRESH
             return self._summary
 
@@ -81,13 +77,10 @@ def view(request: Request) -> Response:
     try:
         check_operator(request)
     except ProblemError as error:
-        return page(
-            403 if error.kind == "closed" else 401, error="closed" if error.kind == "closed" else ""
-        )
-    summary = request.app.state.counted.summary()
-    return page(
-        **_overview(summary, request.app.state.service.advisor.fitted, settings_of(request))
-    )
+        closed = error.kind == "closed"
+        return page(403 if closed else 401, error="closed" if closed else "")
+    summary, service = request.app.state.counted.summary(), request.app.state.service
+    return page(**_overview(summary, service.advisor.fitted, settings_of(request)))
 
 
 @router.post("/operator/login")
@@ -95,7 +88,7 @@ async def login(request: Request) -> Response:
     """Take the key, and give a cookie for it."""
     check_origin(request)
     key = settings_of(request).operator_key
-    if key is None or not same_key((await read_fields(request)).get("key", ""), key):
+    if key is None or not same_key((await read_fields(request)).get("key"), key):
         return page(401, error="closed" if key is None else "wrong")
     response = RedirectResponse("/operator", 303, headers=HEADERS)
     give_cookie(request, response, key)
@@ -107,7 +100,7 @@ def logout(request: Request) -> Response:
     """Make the browser forget its cookie."""
     check_origin(request)
     response = RedirectResponse("/operator", 303, headers=HEADERS)
-    take_cookie(request, response)
+    OPENS.give(request, response, "")
     return response
 
 
@@ -120,8 +113,9 @@ def style() -> Response:
 
 def _overview(summary: Summary, fitted: FittedAdvisor, settings: WebSettings) -> dict[str, Any]:
     """What the view shows."""
-    certificates = _certificates(fitted)
+    certificates = {label or "": made for label, made in fitted.promise.certificates.items()}
     labels = {feature.name: feature.title for feature in fitted.schema}
+    now, hidden, steps = utc_now(), [f"fewer than {LEAST}", "", ""], summary.steps
     return {
         "summary": summary,
         "days": DAYS,
@@ -131,46 +125,31 @@ def _overview(summary: Summary, fitted: FittedAdvisor, settings: WebSettings) ->
         "title": fitted.schema.title,
         "groups": summary.groups,
         "labels": labels,
-        **_rows(summary, labels),
+        "due_rows": [
+            (
+                letter.interview,
+                letter.shown.isoformat(" ", "minutes"),
+                letter.decided or "not yet",
+                (letter.until - now).days,
+            )
+            for letter in summary.due
+        ],
+        "step_rows": [
+            (number, *(steps[number, end] for end in ("act", "stopped", "open")))
+            for number in sorted({number for number, _ in steps})
+        ],
+        "declined_rows": [
+            (labels.get(name, name), count, summary.asked[name])
+            for name, count in summary.declined.most_common()
+        ],
+        "group_rows": {
+            name: [(level, *(cell or hidden)) for level, cell in sorted(hide_small(levels).items())]
+            for name, levels in summary.groups.items()
+        },
         "certificates": certificates,
         "alpha": min((c.alpha for c in certificates.values() if c.certified), default=None),
         "monitor": _monitor(settings, fitted),
     }
-
-
-def _rows(summary: Summary, labels: dict[str, str]) -> dict[str, Any]:
-    """The rows of the view's tables."""
-    now, hidden = utc_now(), ["fewer than " + str(LEAST), "", ""]
-    numbers = sorted({number for number, _ in summary.steps})
-    return {
-        "due_rows": [
-            (
-                d.interview,
-                d.shown.isoformat(" ", "minutes"),
-                d.decided or "not yet",
-                (d.until - now).days,
-            )
-            for d in summary.due
-        ],
-        "step_rows": [
-            (n, *(summary.steps[n, end] for end in ("act", "stopped", "open"))) for n in numbers
-        ],
-        "declined_rows": [
-            (labels.get(n, n), count, summary.asked[n])
-            for n, count in summary.declined.most_common()
-        ],
-        "group_rows": {
-            name: [
-                (level, *(hidden if cell is None else cell))
-                for level, cell in sorted(hide_small(levels).items())
-            ]
-            for name, levels in summary.groups.items()
-        },
-    }
-
-
-def _certificates(fitted: FittedAdvisor) -> dict[str, Certificate]:
-    return {label or "": made for label, made in fitted.promise.certificates.items()}
 
 
 def _monitor(settings: WebSettings, fitted: FittedAdvisor) -> Monitor | None:
@@ -183,6 +162,4 @@ def _monitor(settings: WebSettings, fitted: FittedAdvisor) -> Monitor | None:
         monitor = Monitor.from_json(settings.monitor.read_text(encoding="utf-8"))
     except (EdfaError, OSError, ValueError):
         return None
-    return (
-        monitor if isinstance(monitor, Monitor) and monitor.advisor == fitted.fingerprint else None
-    )
+    return monitor if monitor.advisor == fitted.fingerprint else None

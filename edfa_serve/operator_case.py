@@ -13,18 +13,17 @@ from edfa_serve.letters.settings import Taken
 from edfa_serve.operator_access import (
     check_form,
     check_operator,
-    check_origin,
     csrf_of,
     page,
     read_fields,
 )
 from edfa_serve.rendering import LETTER_HEADERS, writes_letters
-from edfa_serve.service import Service
+from edfa_serve.security import check_origin
+from edfa_serve.service import Service, retry
 from edfa_serve.store import ConflictError, InterviewRecord, UnknownInterviewError
 
 __all__ = ["router"]
 
-TRIES = 3  # when others record something at the same moment
 ID = 64  # characters of an interview's id, at most
 PLAIN = ("action", "date", "decided_by", "until", *TEXTS)  # fields of the form that are one line
 router = APIRouter(include_in_schema=False)
@@ -71,9 +70,9 @@ def _decide(request: Request, fields: dict[str, str]) -> Response:
 
 def _read(fields: dict[str, str]) -> Taken:
     """The decision that a form declares; a reason stands on each line."""
-    given: dict[str, object] = {name: fields[name] for name in PLAIN if fields.get(name)}
-    reasons = [line.strip() for line in fields.get("reasons", "").splitlines() if line.strip()]
-    return read_taken(given | ({"reasons": reasons} if reasons else {}))
+    lines = (line.strip() for line in fields.get("reasons", "").splitlines())
+    given = {name: fields.get(name) for name in PLAIN} | {"reasons": [*filter(None, lines)]}
+    return read_taken({name: value for name, value in given.items() if value})
 
 
 def _seq(text: str) -> int:
@@ -85,18 +84,17 @@ def _seq(text: str) -> int:
 
 def _write(request: Request, interview: str) -> Response:
     service = _service(request)
+
+    def write() -> Response:
+        record = service.store.find(interview)
+        text, content = request.app.state.write_letter(service.then(record, record.seq), None)
+        service.store.append(record.id, record.seq, [("letter", content)], finished=True)
+        return HTMLResponse(text, headers=LETTER_HEADERS)
+
     try:
         if not writes_letters(request):
             raise SettingError("this service writes no letters; edfa serve --letter letter.toml")
-        for _ in range(TRIES):
-            record = service.store.find(interview)
-            text, content = request.app.state.write_letter(service.then(record, record.seq), None)
-            try:
-                service.store.append(record.id, record.seq, [("letter", content)], finished=True)
-            except ConflictError:
-                continue
-            return HTMLResponse(text, headers=LETTER_HEADERS)
-        raise ConflictError
+        return retry(write)
     except UnknownInterviewError:
         return page(404, error="unknown", interview=interview)
     except EdfaError as error:

@@ -35,20 +35,11 @@ from edfa_serve.screens import (
     supposed_page,
     trouble_page,
 )
+from edfa_serve.security import check_origin
 from edfa_serve.service import Service
 from edfa_serve.store import ConflictError
 from edfa_serve.view import supposable
-from edfa_serve.visit import (
-    Visit,
-    act,
-    check_form,
-    check_fresh,
-    check_origin,
-    enter,
-    give_token,
-    take_token,
-    wording_for,
-)
+from edfa_serve.visit import TOKEN, Visit, act, check_form, check_fresh, enter, wording_for
 from edfa_serve.wording import Wording
 
 __all__ = ["add_pages", "router"]
@@ -122,7 +113,7 @@ def begin(request: Request, form: Form) -> Response:
         return start_page(request, wording, form, errors)
     token, _ = service.begin(facts, wording.language)
     response = redirect("/interview")
-    give_token(request, response, token)
+    TOKEN.give(request, response, token)
     return response
 
 
@@ -294,7 +285,7 @@ def delete(request: Request, form: Form) -> Response:
     check_form(visit, form)
     visit.service.delete(visit.token)
     response = redirect(f"/deleted?language={visit.wording.language}")
-    take_token(request, response)
+    TOKEN.give(request, response, "")
     return response
 
 

@@ -30,6 +30,7 @@ from edfa_serve.store import ConflictError, UnknownInterviewError
 
 __all__ = [
     "FieldsError",
+    "ForgedError",
     "Problem",
     "ProblemError",
     "handle_error",
@@ -112,6 +113,13 @@ class ProblemError(EdfaError):
     def __init__(self, kind: str, detail: str = "") -> None:
         super().__init__(detail)
         self.kind = kind
+
+
+class ForgedError(ProblemError):
+    """A form that did not come from this page."""
+
+    def __init__(self) -> None:
+        super().__init__("bad-request", "this form did not come from this page; open it again")
 
 
 class FieldsError(EdfaError):

@@ -14,19 +14,12 @@ from edfa.errors import EdfaError, MismatchError, PendingError
 from edfa.text.record import InterviewRecord
 from edfa_serve.forms import Field, Given, make_field
 from edfa_serve.limits import make_controls
+from edfa_serve.problems import ForgedError
 from edfa_serve.rendering import has_letter, redirect, render
 from edfa_serve.service import Service
 from edfa_serve.store import ConflictError, UnknownInterviewError
 from edfa_serve.view import show_decision, show_question, show_result, supposable, suppose
-from edfa_serve.visit import (
-    ForgedError,
-    Visit,
-    enter,
-    has_token,
-    note_shown,
-    take_token,
-    wording_for,
-)
+from edfa_serve.visit import TOKEN, Visit, enter, has_token, note_shown, wording_for
 from edfa_serve.wording import Wording
 
 __all__ = [
@@ -224,7 +217,7 @@ def trouble_page(request: Request, error: EdfaError) -> Response:
         link=wording("trouble.begin" if lost else "trouble.look"),
     )
     if lost:
-        take_token(request, response)
+        TOKEN.give(request, response, "")
     return response
 
 

@@ -15,20 +15,23 @@ import time
 import traceback
 from collections import OrderedDict
 from collections.abc import MutableMapping
+from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from edfa_serve.metrics import Metrics
-from edfa_serve.problems import handle_error, problem_of, respond
+from edfa_serve.problems import ForgedError, handle_error, problem_of, respond
 from edfa_serve.service import happened
 from edfa_serve.settings import WebSettings
 
-__all__ = ["Guard", "RateLimiter", "bearer", "same_key"]
+__all__ = ["Cookie", "Guard", "RateLimiter", "bearer", "check_origin", "same_key", "sign"]
 
 LOG = logging.getLogger("edfa_serve")
 HEADERS = {
@@ -72,6 +75,53 @@ def same_key(given: str | None, key: str | None) -> bool:
     return hmac.compare_digest(
         hashlib.sha256(given.encode()).digest(), hashlib.sha256(key.encode()).digest()
     )
+
+
+def sign(key: str, text: str) -> str:
+    """What nobody can make without the key: its HMAC of a text."""
+    return hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
+def check_origin(request: Request) -> None:
+    """ForgedError if a browser says that a request comes from another site."""
+    origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
+    if site not in (None, "same-origin", "none"):
+        raise ForgedError
+    if origin not in (None, "null") and urlsplit(str(origin)).netloc != request.headers.get("host"):
+        raise ForgedError
+    if origin == "null" and site is None:
+        raise ForgedError
+
+
+@dataclass(frozen=True)
+class Cookie:
+    """A cookie that no script reads, sent over HTTPS alone unless the service runs without.
+
+    It lasts for so many ``seconds``, or (None) until the browser is closed.
+    """
+
+    name: str
+    samesite: Literal["lax", "strict"]
+    seconds: int | None = None
+
+    def read(self, request: Request) -> str:
+        """Its value; empty if the browser has none."""
+        return request.cookies.get(self._name(request), "")
+
+    def give(self, request: Request, response: Response, value: str) -> None:
+        """Hand the browser a value; an empty one makes it forget the cookie."""
+        response.set_cookie(
+            self._name(request),
+            value,
+            self.seconds if value else 0,
+            path="/",
+            secure=request.app.state.settings.secure,
+            httponly=True,
+            samesite=self.samesite,
+        )
+
+    def _name(self, request: Request) -> str:
+        return f"__Host-{self.name}" if request.app.state.settings.secure else self.name
 
 
 class RateLimiter:

@@ -10,12 +10,12 @@ import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cached_property
 from queue import Full, Queue
-from typing import Any
+from typing import Any, TypeVar
 
 from edfa.advice.advisor import Advisor
 from edfa.advice.assessment import Assessment, Decision, Question
@@ -28,7 +28,16 @@ from edfa_serve.recent import LeastRecent
 from edfa_serve.store import ConflictError, Event, InterviewRecord, InterviewStore, hash_of_body
 from edfa_serve.turns import TURNS
 
-__all__ = ["AUDIT", "DONE", "RepeatedKeyError", "Service", "Session", "describe_shown", "happened"]
+__all__ = [
+    "AUDIT",
+    "DONE",
+    "RepeatedKeyError",
+    "Service",
+    "Session",
+    "describe_shown",
+    "happened",
+    "retry",
+]
 
 HELD = 256  # interviews in memory
 STATES = 512  # assessments in memory, which interviews of people with the same facts share
@@ -51,6 +60,8 @@ DONE = (
     "let_down",
     "decided",
 )  # events after which an interview is kept as a finished one
+TRIES = 3
+Result = TypeVar("Result")
 happened: ContextVar[list[str] | None] = ContextVar("happened", default=None)
 """The kinds of events of the present request, if somebody wants to know them: for logs and metrics.
 """
@@ -196,6 +207,14 @@ _ACTIONS: dict[str, Callable[[Session, Mapping[str, Any]], Session]] = {
     "stop": lambda session, content: replace(session, stopped=True),
     "go_on": _go_on,
 }
+
+
+def retry(work: Callable[[], Result]) -> Result:
+    """What ``work`` gives, which is tried again when others record something at the same moment."""
+    for _ in range(TRIES - 1):
+        with suppress(ConflictError):
+            return work()
+    return work()
 
 
 class RepeatedKeyError(EdfaError):
