@@ -5,30 +5,63 @@ so that no other site can act for somebody. ``POST`` with an ``Idempotency-Key``
 after a lost answer.
 """
 
+import functools
+import inspect
 import json
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, TypeVar
 
 import pandas as pd
 from fastapi import APIRouter, Depends, Header, Query, Request, Response, status
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import BaseModel
 
 from edfa.advice.answer_log import AnswerLog
 from edfa.advice.batch import advise
 from edfa.advice.receipt import Receipt, now
 from edfa.advice.verify import verify as verify_receipt
-from edfa.data.schema import Schema
 from edfa.errors import EdfaError, FactError, UnknownNameError, UnreadableError
 from edfa_serve import models, states
 from edfa_serve.decisions import decide, read_taken
-from edfa_serve.problems import FieldsError, ProblemError, responses
-from edfa_serve.routes import JsonText, TurnRoute
+from edfa_serve.operator_access import settings_of
+from edfa_serve.problems import FieldsError, ProblemError, pointer, responses
 from edfa_serve.security import same_key
-from edfa_serve.service import AUDIT, Service, Session, describe_shown
+from edfa_serve.service import AUDIT, Service, Session
 from edfa_serve.settings import WebSettings
-from edfa_serve.store import ConflictError
+from edfa_serve.turns import TURNS
 
-__all__ = ["PREFIX", "router"]
+__all__ = ["PREFIX", "TurnRoute", "router"]
+
+
+class TurnRoute(APIRoute):
+    """A route whose function has its turn, if it works in a thread; its model is written to JSON
+    there too.
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **settings: Any) -> None:
+        status = settings.get("status_code") or 200
+        if not inspect.iscoroutinefunction(endpoint):
+            endpoint = _in_turn(inspect.unwrap(endpoint), status)
+        super().__init__(path, endpoint, **settings)
+
+
+def _in_turn(work: Callable[..., Any], status: int) -> Callable[..., Any]:
+    @functools.wraps(work)
+    def worked(*arguments: Any, **named: Any) -> Any:
+        with TURNS.take():
+            answer = work(*arguments, **named)
+            return (
+                _json(answer.model_dump_json(), status) if isinstance(answer, BaseModel) else answer
+            )
+
+    return worked
+
+
+def _json(text: str, status: int = 200) -> Response:
+    """JSON that was written already."""
+    return Response(text, status, media_type="application/json")
+
 
 PREFIX = "/api/v1"
 HERE = f"{PREFIX}/interviews/current"
@@ -47,11 +80,6 @@ async def _service(request: Request) -> Service:
     return service
 
 
-def _settings(request: Request) -> WebSettings:
-    settings: WebSettings = request.app.state.settings
-    return settings
-
-
 async def _token(given: Annotated[Credentials, Depends(_person)]) -> str:
     if given is None or not given.credentials:
         raise ProblemError("no-token", "send Authorization: Bearer TOKEN")
@@ -61,14 +89,14 @@ async def _token(given: Annotated[Credentials, Depends(_person)]) -> str:
 async def _check_operator(
     request: Request, given: Annotated[Credentials, Depends(_operator)]
 ) -> None:
-    if _settings(request).operator_key is None:
+    if request.app.state.settings.operator_key is None:
         raise ProblemError("closed")
     if not _is_operator(request, given):
         raise ProblemError("no-operator", "send Authorization: Bearer KEY")
 
 
 def _is_operator(request: Request, given: Credentials) -> bool:
-    return same_key(given.credentials if given else None, _settings(request).operator_key)
+    return same_key(given.credentials if given else None, settings_of(request).operator_key)
 
 
 Token = Annotated[str, Depends(_token)]
@@ -99,36 +127,21 @@ class Deed:
 
     def do(self, given: models.Step, kind: str, content: Mapping[str, Any]) -> Session:
         """Do it, unless the same was done before; what is shown of it is recorded with it."""
-        request = (
-            None
-            if self.key is None
-            else (self.key, self.path.encode() + given.model_dump_json().encode())
+        body = self.path.encode() + given.model_dump_json().encode()
+        return self.service.act(
+            self.token,
+            given.seq,
+            kind,
+            content,
+            page=None if kind in AUDIT else "api",
+            request=None if self.key is None else (self.key, body),
         )
-        if (
-            request is not None
-            and (before := self.service.repeated(self.token, request)) is not None
-        ):
-            return before
-        shows = None if kind in AUDIT else _shows
-        try:
-            return self.service.act(
-                self.token, given.seq, kind, content, shows=shows, request=request
-            )
-        except ConflictError:  # perhaps with the same request, sent twice at once
-            before = None if request is None else self.service.repeated(self.token, request)
-            if before is None:
-                raise
-            return before
 
     def state(
         self, given: models.Step, kind: str, content: Mapping[str, Any]
     ) -> models.InterviewState:
         """Do it and say how the interview stands then."""
         return states.interview_state(self.do(given, kind, content))
-
-
-def _shows(session: Session) -> dict[str, Any]:
-    return describe_shown(session, "api")
 
 
 async def _deed(request: Request, token: Token, service: Serving, key: Key = None) -> Deed:
@@ -147,21 +160,15 @@ def _check_facts(service: Service, facts: Mapping[str, Any]) -> None:
             fitted.schema.index(name)
             log.check_value(name, value)
         except (FactError, UnknownNameError) as error:
-            wrong.append((_pointer("facts", name), error))
+            wrong.append((pointer("facts", name), error))
     if wrong:
         raise FieldsError(wrong)
 
 
-def _check_name(schema: Schema, name: str | None) -> None:
-    if name is not None:
-        _at(("feature",), schema.index, name)
-
-
 def _check_language(settings: WebSettings, language: str) -> None:
     if language not in settings.languages:
-        raise FieldsError(
-            [("/language", UnknownNameError("language", language, settings.languages))]
-        )
+        error = UnknownNameError("language", language, settings.languages)
+        raise FieldsError([(pointer("language"), error)])
 
 
 def _at(field: tuple[str, ...], work: Callable[..., Result], *arguments: Any) -> Result:
@@ -169,11 +176,7 @@ def _at(field: tuple[str, ...], work: Callable[..., Result], *arguments: Any) ->
     try:
         return work(*arguments)
     except (FactError, UnknownNameError) as error:
-        raise FieldsError([(_pointer(*field), error)]) from None
-
-
-def _pointer(*steps: str) -> str:
-    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
+        raise FieldsError([(pointer(*field), error)]) from None
 
 
 @router.get(f"{PREFIX}/schema", tags=["about"], responses=responses("unknown-name"))
@@ -181,8 +184,8 @@ def schema(
     request: Request, service: Serving, language: Annotated[str, Query(max_length=10)] = "en"
 ) -> models.SchemaState:
     """What is asked, in a language."""
-    languages = _settings(request).languages
-    _check_language(_settings(request), language)
+    _check_language(settings_of(request), language)
+    languages = settings_of(request).languages
     return states.schema_state(service.advisor.fitted, language, languages)
 
 
@@ -194,9 +197,9 @@ def schema(
 )
 def begin(request: Request, service: Serving, given: models.Begin) -> models.Begun:
     """Begin an interview. Its token is in this answer and never again."""
-    _check_language(_settings(request), given.language)
+    _check_language(settings_of(request), given.language)
     _check_facts(service, given.facts)
-    token, session = service.begin(given.facts, given.language, shows=_shows)
+    token, session = service.begin(given.facts, given.language, page="api")
     return models.Begun(token=token, interview=states.interview_state(session))
 
 
@@ -223,25 +226,25 @@ def answers(deed: Doing, given: models.Answers) -> models.InterviewState:
 @router.post(f"{HERE}/declines", tags=["interview"], responses=ACTS)
 def declines(deed: Doing, given: models.Decline) -> models.InterviewState:
     """Rather not tell a fact: it is not asked again, and what comes next is planned without it."""
-    _check_name(deed.service.advisor.schema, given.feature)
+    _at(("feature",), deed.service.advisor.schema.index, given.feature)
     return deed.state(given, "decline", {"name": given.feature})
 
 
 @router.post(f"{HERE}/undo", tags=["interview"], responses=ACTS)
 def undo(deed: Doing, given: models.Undo) -> models.InterviewState:
     """Take back the last answer or refusal, or the one about a feature."""
-    _check_name(deed.service.advisor.schema, given.feature)
+    if given.feature is not None:
+        _at(("feature",), deed.service.advisor.schema.index, given.feature)
     return deed.state(given, "undo", {"name": given.feature})
 
 
 @router.post(f"{HERE}/overlay", tags=["interview"], responses=ACTS)
 def overlay(deed: Doing, given: models.SetOverlay) -> models.InterviewState:
     """Plan again with what is hard or impossible for the person."""
-    names = deed.service.advisor.schema
-    limits = given.overlay
+    schema, limits = deed.service.advisor.schema, given.overlay
     for field in ("locked", "difficulty", "ranges", "levels", "never_ask"):
         for name in getattr(limits, field):
-            _at(("overlay", field), names.index, name)
+            _at(("overlay", field), schema.index, name)
     return deed.state(
         given, "overlay", {"overlay": limits.model_dump(exclude_defaults=True, mode="json")}
     )
@@ -250,7 +253,7 @@ def overlay(deed: Doing, given: models.SetOverlay) -> models.InterviewState:
 @router.post(f"{HERE}/language", tags=["interview"], responses=ACTS)
 def speak(request: Request, deed: Doing, given: models.Speak) -> models.InterviewState:
     """Go on in another language."""
-    _check_language(_settings(request), given.language)
+    _check_language(settings_of(request), given.language)
     return deed.state(given, "language", {"language": given.language})
 
 
@@ -278,7 +281,7 @@ def let_down(deed: Doing, given: models.LetDown) -> models.InterviewState:
     the plan.
     """
     session = deed.service.find(deed.token)
-    content = {"plan": given.plan or session.chosen, "may_act": session.interview.standing.may_act}
+    content = {"plan": given.plan or session.chosen, "may_act": session.record.standing.may_act}
     return deed.state(given, "let_down", content)
 
 
@@ -302,8 +305,7 @@ def hand_out_receipt(deed: Doing, given: models.Step | None = None) -> Response:
     """A receipt of the interview as it stands, to keep; signed if the operator has a key. That it
     was is recorded.
     """
-    content = {"time": now()}
-    session = deed.do(given or models.Step(), "receipt", content)
+    session = deed.do(given or models.Step(), "receipt", {"time": now()})
     return _again(deed.service, deed.token, session.seq)
 
 
@@ -322,7 +324,7 @@ def _again(service: Service, token: str, seq: int | None = None) -> Response:
     last = service.last_receipt(token, seq)
     if last is None:
         raise ProblemError("no-receipt", "POST hands one out")
-    return JsonText(last.to_json())
+    return _json(last.to_json())
 
 
 @router.post(

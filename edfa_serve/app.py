@@ -2,14 +2,18 @@
 service.
 """
 
+import asyncio
+import logging
+import random
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
 import anyio.to_thread
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse
 from threadpoolctl import threadpool_limits
@@ -17,18 +21,53 @@ from threadpoolctl import threadpool_limits
 from edfa import __version__
 from edfa.errors import EdfaError
 from edfa_serve import api
-from edfa_serve.letter_writer import letter_writer
+from edfa_serve.decisions import letter_writer
 from edfa_serve.metrics import CONTENT_TYPE, Metrics
 from edfa_serve.operator import add_operator
 from edfa_serve.operator_access import check_operator
 from edfa_serve.pages import add_pages
 from edfa_serve.problems import FieldProblem, Problem, handle_error, problem_of, respond, responses
-from edfa_serve.retention import forget_old
 from edfa_serve.security import Guard
 from edfa_serve.service import Service
 from edfa_serve.settings import WebSettings
+from edfa_serve.store import InterviewStore
 
 __all__ = ["create_app"]
+
+LOG = logging.getLogger("edfa_serve")
+SECONDS = 3600.0
+
+
+@asynccontextmanager
+async def forget_old(
+    store: InterviewStore, settings: WebSettings, seconds: float = SECONDS
+) -> AsyncIterator[None]:
+    """While the block runs, delete interviews that are older than the settings keep them; at once,
+    then every hour.
+
+    Several processes do so at different times; that two do is harmless.
+    """
+    task = asyncio.create_task(_forget(store, settings, seconds))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def _forget(store: InterviewStore, settings: WebSettings, seconds: float) -> None:
+    while True:
+        try:
+            gone = await run_in_threadpool(
+                store.expire, settings.keep_unfinished, settings.keep_finished
+            )
+            if gone:
+                LOG.info("expired=%d", gone)
+        except EdfaError as error:  # the database is away; the next time it may be back
+            LOG.warning("expiry failed: %s", type(error).__name__)
+        await asyncio.sleep(seconds * random.uniform(0.9, 1.1))  # noqa: S311
+
 
 THREADS = 4  # that work for requests at a time; more would only wait for each other
 ABOUT = """What to ask a person next, what they can change, and when they may act.

@@ -7,18 +7,20 @@ counts.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
-from datetime import timedelta
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
 
 from edfa.errors import DataError, MismatchError, SettingError
 from edfa.reading import one_line, parse
-from edfa_serve.letters.settings import LACKING, OURS, Taken, check_taken
+from edfa_serve.letters.letter import write_letter
+from edfa_serve.letters.settings import LACKING, OURS, Taken, check_taken, read_operator
 from edfa_serve.letters.words import forbidden_phrase
 from edfa_serve.service import AUDIT, Service, Session, happened, retry
-from edfa_serve.store import ConflictError, InterviewRecord, utc_now
+from edfa_serve.store import ConflictError, StoredInterview, utc_now
 
-__all__ = ["TEXTS", "decide", "read_taken", "taken_of"]
+__all__ = ["TEXTS", "decide", "letter_writer", "read_taken"]
 
 TEXTS = {"officer": 200, "credit": 300, "counter_offer": 500}  # characters
 REASON = 300  # characters
@@ -53,7 +55,7 @@ def read_taken(given: Mapping[str, Any]) -> Taken:
 
 def decide(
     service: Service, interview: str, taken: Taken, seq: int | None = None
-) -> InterviewRecord:
+) -> StoredInterview:
     """Append a decision about an interview, by its id; returns its record then. The same once more
     appends nothing.
 
@@ -95,7 +97,7 @@ def _plain(taken: Taken) -> dict[str, Any]:
     }
 
 
-def _said_already(record: InterviewRecord, content: Mapping[str, Any]) -> bool:
+def _said_already(record: StoredInterview, content: Mapping[str, Any]) -> bool:
     """Whether the last that was done or declared is just this."""
     last = [event for event in record.events if event.kind == "decided" or event.kind not in AUDIT][
         -1:
@@ -107,7 +109,7 @@ def _said_already(record: InterviewRecord, content: Mapping[str, Any]) -> bool:
     )
 
 
-def _check(session: Session, record: InterviewRecord, taken: Taken) -> None:
+def _check(session: Session, record: StoredInterview, taken: Taken) -> None:
     """SettingError or DataError if the decision cannot be about this interview, or a letter could
     not tell it.
     """
@@ -128,3 +130,53 @@ def _check(session: Session, record: InterviewRecord, taken: Taken) -> None:
             "else refused, they give their "
             "own reasons"
         )
+
+
+Template = Literal["us", "eu"]
+
+
+@dataclass(frozen=True)
+class LetterWriter:
+    """Writes letters about interviews; called with a session and the name of a template (None: the
+    ``usual`` one).
+
+    ``path`` is the operator's ``letter.toml``. What the operator has decided about the person goes
+    before its section ``decision``, and the letter is then about the interview as it stood when
+    they decided. Where they have decided nothing and the file has no date, a decision is taken on
+    the day of the letter. ``decides``: the file itself says what is decided, so that letters can be
+    written although the operator decided nothing about single people.
+    """
+
+    path: Path
+    usual: Template
+    decides: bool
+
+    def __call__(self, session: Session, template: Template | None) -> tuple[str, dict[str, Any]]:
+        """The letter's HTML, and what is recorded of it."""
+        interview, taken = session.interview, taken_of(session)
+        operator = read_operator(self.path, interview.language)
+        if taken is not None and session.decided is not None:
+            interview = session.decided[1].copy(language=interview.language)
+            operator = replace(operator, decision=taken)
+        elif operator.decision.date is None:
+            operator = replace(
+                operator, decision=replace(operator.decision, date=datetime.now(UTC).date())
+            )
+        letter = write_letter(interview, operator, template or self.usual)
+        return letter.html, {
+            "template": letter.template,
+            "kind": letter.kind,
+            "audit": dict(letter.audit),
+        }
+
+    def can_write(self, session: Session) -> bool:
+        """Whether a decision about the person of a session is declared."""
+        return self.decides or session.decided is not None
+
+
+def letter_writer(path: Path, languages: tuple[str, ...], usual: Template) -> LetterWriter:
+    """The writer of letters of an operator; what is wrong with their ``letter.toml`` is an error
+    now.
+    """
+    declared = [read_operator(path, language) for language in languages]
+    return LetterWriter(path, usual, all(operator.decision.action for operator in declared))

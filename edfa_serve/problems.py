@@ -34,6 +34,7 @@ __all__ = [
     "Problem",
     "ProblemError",
     "handle_error",
+    "pointer",
     "problem_of",
     "respond",
     "responses",
@@ -171,13 +172,14 @@ def _of_validation(error: RequestValidationError) -> Problem:
         if part["type"] == "json_invalid":
             return problem_of("bad-request", "the body is not JSON")
         if where[:1] == ["body"]:
-            parts.append(FieldProblem(pointer=_pointer(where[1:]), detail=part["msg"]))
+            parts.append(FieldProblem(pointer=pointer(*where[1:]), detail=part["msg"]))
         else:
             parts.append(FieldProblem(pointer="", detail=f"{' '.join(where)}: {part['msg']}"))
     return problem_of("invalid", parts[0].detail if parts else "", parts[:20])
 
 
-def _pointer(steps: Iterable[str]) -> str:
+def pointer(*steps: str) -> str:
+    """The JSON pointer to a part of a body."""
     return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
 
 

@@ -13,39 +13,47 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import cached_property
 from queue import Full, Queue
 from typing import Any, TypeVar
 
 from edfa.advice.advisor import Advisor
-from edfa.advice.assessment import Assessment, Decision, Question
+from edfa.advice.assessment import Assessment
 from edfa.advice.interview import Interview
 from edfa.advice.receipt import Receipt
-from edfa.advice.standing import Standing
 from edfa.data.rules import Overlay
 from edfa.errors import EdfaError, MismatchError, UnknownNameError
-from edfa_serve.recent import LeastRecent
-from edfa_serve.store import ConflictError, Event, InterviewRecord, InterviewStore, hash_of_body
+from edfa.text.record import InterviewRecord
+from edfa_serve.store import ConflictError, InterviewStore, StoredInterview, hash_of_body
 from edfa_serve.turns import TURNS
 
-__all__ = [
-    "AUDIT",
-    "DONE",
-    "RepeatedKeyError",
-    "Service",
-    "Session",
-    "describe_shown",
-    "happened",
-    "retry",
-]
+__all__ = ["AUDIT", "RepeatedKeyError", "Service", "Session", "describe_shown", "happened", "retry"]
+
+
+class LeastRecent(dict[bytes, Any]):
+    """At most ``size`` entries: the ones that were not looked at for longest go. Threads may share
+    it.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size, self._lock = size, threading.Lock()
+
+    def __getitem__(self, key: bytes) -> Any:
+        with self._lock:
+            value = super().pop(key)  # what was looked at last stands last
+            super().__setitem__(key, value)
+            return value
+
+    def __setitem__(self, key: bytes, value: Any) -> None:
+        with self._lock:
+            super().__setitem__(key, value)
+            while len(self) > self.size:
+                super().__delitem__(next(iter(self)))
+
 
 HELD = 256  # interviews in memory
 STATES = 512  # assessments in memory, which interviews of people with the same facts share
 CALIBRATIONS = 32  # states whose certificates may wait to be made; more are asked for again later
-WORKED_OUT = (
-    "decision",
-    "question",
-)  # of a session, which what is only noted does not change
 AUDIT = (
     "shown",
     "receipt",
@@ -62,6 +70,7 @@ DONE = (
 )  # events after which an interview is kept as a finished one
 TRIES = 3
 Result = TypeVar("Result")
+Happening = tuple[str, Mapping[str, Any]]  # the kind of an event, and its content
 happened: ContextVar[list[str] | None] = ContextVar("happened", default=None)
 """The kinds of events of the present request, if somebody wants to know them: for logs and metrics.
 """
@@ -81,7 +90,7 @@ class Session:
 
     id: str
     seq: int
-    interview: Interview
+    record: InterviewRecord
     chosen: str | None = None
     stopped: bool = False
     went_on: bool = False
@@ -90,118 +99,86 @@ class Session:
     decided: tuple[Mapping[str, Any], Interview] | None = None
 
     @property
+    def interview(self) -> Interview:
+        """The interview, which nobody changes any more."""
+        return self.record.interview
+
+    @property
     def asking(self) -> bool:
         """Whether the next question is to be put: there is one, and nothing says that the person is
         done.
         """
-        if self.stopped or self.question is None:
+        if self.stopped or self.record.question is None:
             return False
-        return self.went_on or not self.standing.may_act
-
-    @property
-    def standing(self) -> Standing:
-        """Whether the person may act now; its status is "pending" while that is being worked out.
-
-        This and the next two are worked out once, until something is told.
-        """
-        return self.interview.standing
-
-    @cached_property
-    def decision(self) -> Decision:
-        """What is decided from what is known."""
-        return self.interview.decision
-
-    @cached_property
-    def question(self) -> Question | None:
-        """What to ask next, whether or not it is to be put."""
-        return self.interview.question
+        return self.went_on or not self.record.standing.may_act
 
     def then(self, kind: str, content: Mapping[str, Any]) -> "Session":
         """The session after one more event; this one stays as it is. What cannot be is an error."""
-        if kind in AUDIT:
-            refused = self.refusal_shown or bool(content.get("refusal_shown"))
-            acting = self.told_to_act or (kind == "shown" and content.get("status") == "act")
-            decided = (content, self.interview) if kind == "decided" else self.decided
-            return self.noted(
-                seq=self.seq + 1, refusal_shown=refused, told_to_act=acting, decided=decided
-            )
-        return _ACTIONS[kind](
-            replace(self, seq=self.seq + 1, interview=self.interview.copy()), content
+        after = replace(self, seq=self.seq + 1)
+        if kind not in AUDIT:
+            return _ACTIONS[kind](after, content)
+        return replace(
+            after,
+            refusal_shown=self.refusal_shown or bool(content.get("refusal_shown")),
+            told_to_act=self.told_to_act or (kind == "shown" and content.get("status") == "act"),
+            decided=(content, self.interview) if kind == "decided" else self.decided,
         )
 
-    def noted(self, **fields: Any) -> "Session":
-        """The same state of the same interview with other ``fields``; nothing is worked out
-        again.
+    def changed(
+        self, change: Callable[[Interview], object] = lambda interview: None, **like: Any
+    ) -> "Session":
+        """The session of an interview that was changed: a copy of this one with other settings
+        (``like``), in which no plan is chosen yet.
         """
-        after = replace(self, **fields)
-        after.__dict__.update(
-            {name: self.__dict__[name] for name in WORKED_OUT if name in self.__dict__}
-        )
-        return after
+        interview = self.interview.copy(**like)
+        change(interview)
+        return replace(self, record=InterviewRecord(interview), chosen=None)
 
 
 def describe_shown(session: Session, page: str) -> dict[str, Any]:
     """The content of a "shown" event: what a person is shown of a session; the first refusal is
     marked as such.
     """
+    record = session.record
     content: dict[str, Any] = {
         "page": page,
-        "outcome": session.decision.outcome,
-        "status": session.standing.status,
-        "question": session.question.feature if session.question else None,
-        "plans": [plan.id for plan in session.interview.plans()],
+        "outcome": record.decision.outcome,
+        "status": record.standing.status,
+        "question": record.question.feature if record.question else None,
+        "plans": [offered.plan.id for offered in record.plans],
     }
-    refused_first = session.decision.refused and not session.refusal_shown
+    refused_first = record.decision.refused and not session.refusal_shown
     return content | ({"refusal_shown": True} if refused_first else {})
 
 
-def _start(session: Session, content: Mapping[str, Any]) -> Session:
-    session.interview.begin(content["facts"])
-    return session
-
-
-def _answer(session: Session, content: Mapping[str, Any]) -> Session:
-    session.interview.answer(content["facts"])
-    return replace(session, chosen=None)
-
-
-def _decline(session: Session, content: Mapping[str, Any]) -> Session:
-    session.interview.decline(content["name"])
-    return replace(session, chosen=None)
-
-
 def _undo(session: Session, content: Mapping[str, Any]) -> Session:
-    session.interview.undo(content.get("name"))
-    return replace(session, chosen=None, stopped=False, went_on=False)
-
-
-def _overlay(session: Session, content: Mapping[str, Any]) -> Session:
-    overlay = Overlay.parse(content["overlay"])
-    return replace(session, interview=session.interview.copy(overlay=overlay), chosen=None)
+    after = session.changed(lambda interview: interview.undo(content.get("name")))
+    return replace(after, stopped=False, went_on=False)
 
 
 def _language(session: Session, content: Mapping[str, Any]) -> Session:
-    return replace(session, interview=session.interview.copy(language=content["language"]))
+    return replace(session.changed(language=content["language"]), chosen=session.chosen)
 
 
 def _go_on(session: Session, content: Mapping[str, Any]) -> Session:
     """Ask on: who may act goes on although they may; who had only stopped comes back."""
-    return replace(session, stopped=False, went_on=session.went_on or session.standing.may_act)
+    went_on = session.went_on or session.record.standing.may_act
+    return replace(session, stopped=False, went_on=went_on)
 
 
 def _choose(session: Session, content: Mapping[str, Any]) -> Session:
-    offered = [plan.id for plan in session.interview.plans()]
+    offered = [record.plan.id for record in session.record.plans]
     if content["plan"] not in offered:
         raise UnknownNameError("plan", content["plan"], offered)
     return replace(session, chosen=content["plan"])
 
 
 _ACTIONS: dict[str, Callable[[Session, Mapping[str, Any]], Session]] = {
-    "start": _start,
-    "answer": _answer,
-    "decline": _decline,
+    "start": lambda session, content: session.changed(lambda i: i.begin(content["facts"])),
+    "answer": lambda session, content: session.changed(lambda i: i.answer(content["facts"])),
+    "decline": lambda session, content: session.changed(lambda i: i.decline(content["name"])),
     "undo": _undo,
-    "overlay": _overlay,
+    "overlay": lambda session, content: session.changed(overlay=Overlay.parse(content["overlay"])),
     "language": _language,
     "choose": _choose,
     "stop": lambda session, content: replace(session, stopped=True),
@@ -284,18 +261,19 @@ class Service:
         facts: Mapping[str, Any],
         language: str = "en",
         *,
-        shows: Callable[[Session], Mapping[str, Any] | None] | None = None,
+        page: str | None = None,
     ) -> tuple[str, Session]:
         """Begin an interview with what is known from the start; returns its token and the session.
 
-        ``shows`` as for ``act``.
+        ``page`` as for ``act``.
         """
         with TURNS.take():
             session = self._new("", language).then("start", {"facts": dict(facts)})
-            events = [("language", {"language": language}), ("start", _plain(session.interview))]
-            if shows is not None and (shown := shows(session)) is not None:
-                session, events = session.then("shown", shown), [*events, ("shown", dict(shown))]
-        session = session.noted(id=uuid.uuid4().hex, seq=len(events))
+            # the facts as they were understood, which are plain JSON
+            understood = {"facts": dict(session.interview.log.events[0].facts)}
+            events: list[Happening] = [("language", {"language": language}), ("start", understood)]
+            session, events = _noting(session, events, page)
+        session = replace(session, id=uuid.uuid4().hex, seq=len(events))
         token = self.store.begin(self.advisor.fingerprint, events, interview=session.id)
         self._hold(session)
         _tell("start", *(["act"] if session.told_to_act else []))
@@ -314,7 +292,7 @@ class Service:
         kind: str,
         content: Mapping[str, Any],
         *,
-        shows: Callable[[Session], Mapping[str, Any] | None] | None = None,
+        page: str | None = None,
         request: tuple[str, bytes] | None = None,
     ) -> Session:
         """Do one thing in an interview that has ``seq`` events (None: however many it has).
@@ -324,20 +302,37 @@ class Service:
         ``"choose"`` (``{"plan": id}``), ``"stop"``, ``"go_on"``, and those of ``AUDIT``, which only
         record something. ConflictError if the interview has gone on meanwhile.
 
-        ``shows`` says what the person is shown of the session then, if that is to be recorded.
-        ``request`` is a key of the caller's and what they asked for: see ``repeated``.
+        ``page`` is where the person is shown the session then, if that is to be recorded.
+        ``request`` is a key of the caller's and what they asked for: where an earlier request with
+        this key was answered, nothing is done, and the session is that after it; RepeatedKeyError
+        if that request asked for something else.
         """
         if kind not in (*_ACTIONS, *AUDIT):
             raise UnknownNameError("action", kind, (*_ACTIONS, *AUDIT))
-        record = self.store.read(token)
+        if request is not None and (before := self.repeated(token, request)) is not None:
+            return before
+        try:
+            return self._act(token, seq, (kind, content), page, request)
+        except ConflictError:  # perhaps with the same request, sent twice at once
+            if request is None or (before := self.repeated(token, request)) is None:
+                raise
+            return before
+
+    def _act(
+        self,
+        token: str,
+        seq: int | None,
+        event: Happening,
+        page: str | None,
+        request: tuple[str, bytes] | None,
+    ) -> Session:
+        record, kind = self.store.read(token), event[0]
         with self._alone(record.id):
             session = self._current(record)
             if seq is not None and seq != session.seq:
                 raise ConflictError
             with TURNS.take():
-                after, events = session.then(kind, content), [(kind, content)]
-                if shows is not None and (shown := shows(after)) is not None:
-                    after, events = after.then("shown", shown), [*events, ("shown", shown)]
+                after, events = _noting(session.then(*event), [event], page)
             finished = after.stopped or kind in DONE or None
             self.store.append(session.id, session.seq, events, finished=finished, request=request)
             self._hold(after)
@@ -360,12 +355,12 @@ class Service:
             self.store.read(token), seq
         )  # read after the reply, which may have come just now
 
-    def then(self, record: InterviewRecord, seq: int) -> Session:
+    def then(self, record: StoredInterview, seq: int) -> Session:
         """The session of a record as it stood after ``seq`` events."""
         self._check_advisor(record)
         session = self._new(record.id, "en")
         for event in record.events[:seq]:
-            session = _replayed(session, event)
+            session = session.then(event.kind, event.content)
         return session
 
     def what_if(self, token: str, facts: Mapping[str, Any]) -> tuple[Session, Interview]:
@@ -402,18 +397,15 @@ class Service:
         _tell("delete")
 
     def _new(self, key: str, language: str) -> Session:
-        return Session(
-            key,
-            0,
-            Interview(
-                self.advisor.fitted,
-                language=language,
-                certify_later=self.certify_later,
-                states=self._states,
-            ),
+        interview = Interview(
+            self.advisor.fitted,
+            language=language,
+            certify_later=self.certify_later,
+            states=self._states,
         )
+        return Session(key, 0, InterviewRecord(interview))
 
-    def _current(self, record: InterviewRecord) -> Session:
+    def _current(self, record: StoredInterview) -> Session:
         """The session of a record: as it is held, with what others have appended meanwhile."""
         self._check_advisor(record)
         with self._lock:
@@ -421,11 +413,11 @@ class Service:
         if session is None or session.seq > record.seq:
             session = self._new(record.id, "en")
         for event in record.events[session.seq :]:
-            session = _replayed(session, event)
+            session = session.then(event.kind, event.content)
         self._hold(session)
         return session
 
-    def _check_advisor(self, record: InterviewRecord) -> None:
+    def _check_advisor(self, record: StoredInterview) -> None:
         if record.advisor != self.advisor.fingerprint:
             raise MismatchError(
                 "this interview was held with another advisor; please begin a new one"
@@ -464,10 +456,11 @@ def _tell(*kinds: str) -> None:
         listener.extend(kinds)
 
 
-def _replayed(session: Session, event: Event) -> Session:
-    return session.then(event.kind, event.content)
-
-
-def _plain(interview: Interview) -> dict[str, Any]:
-    """The facts of the start as they were understood, which are plain JSON."""
-    return {"facts": dict(interview.log.events[0].facts)}
+def _noting(
+    session: Session, events: list[Happening], page: str | None
+) -> tuple[Session, list[Happening]]:
+    """The session and its new events, with what the person is shown of it on a page, if on any."""
+    if page is None:
+        return session, events
+    shown = describe_shown(session, page)
+    return session.then("shown", shown), [*events, ("shown", shown)]

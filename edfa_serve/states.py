@@ -8,7 +8,7 @@ from edfa.advice.receipt import Verification
 from edfa.data.encode import Measure
 from edfa.data.rules import Overlay
 from edfa.data.schema import Schema
-from edfa.text import phrases
+from edfa.text import narrate, phrases
 from edfa.text.record import InterviewRecord, PlanRecord
 from edfa_serve import models
 from edfa_serve.service import Session
@@ -18,7 +18,7 @@ __all__ = ["interview_state", "offered", "schema_state", "supposed_state", "veri
 
 def interview_state(session: Session) -> models.InterviewState:
     """All that is to be known of a session."""
-    interview, record = session.interview, InterviewRecord(session.interview)
+    interview, record = session.interview, session.record
     return models.InterviewState(
         **dict(offered(session)),
         id=session.id,
@@ -38,8 +38,8 @@ def interview_state(session: Session) -> models.InterviewState:
 
 def offered(session: Session, k: int = 3) -> models.Offered:
     """At most k plans of a session, or why there is none."""
-    plans = _plans(InterviewRecord(session.interview, k))
-    return models.Offered(seq=session.seq, chosen=session.chosen, **plans)
+    record = session.record if k == session.record.k else InterviewRecord(session.interview, k)
+    return models.Offered(seq=session.seq, chosen=session.chosen, **_plans(record))
 
 
 def supposed_state(session: Session, supposed: Interview) -> models.Supposed:
@@ -49,28 +49,27 @@ def supposed_state(session: Session, supposed: Interview) -> models.Supposed:
 
 
 def _decision(record: InterviewRecord) -> models.DecisionState:
-    decision, interview = record.interview.decision, record.interview
-    label = interview.fitted.schema.outcome(decision.outcome, interview.language)
-    words = {"label": label, "sentence": record.decision}
-    return models.DecisionState.model_validate(vars(decision) | words)
+    interview, outcome = record.interview, record.decision.outcome
+    label = interview.fitted.schema.outcome(outcome, interview.language)
+    words = {"label": label, "sentence": record.decision_text}
+    return models.DecisionState.model_validate(vars(record.decision) | words)
 
 
 def _standing(record: InterviewRecord) -> models.StandingState:
-    interview, standing = record.interview, record.interview.standing
-    return models.StandingState(
-        status=standing.status,
-        may_act=standing.may_act,
-        deviations=list(standing.deviations),
-        sentence=record.standing,
-        guarantee=interview.guarantee if standing.may_act else None,
-    )
+    standing = record.standing
+    words = {
+        "may_act": standing.may_act,
+        "sentence": narrate.standing(standing, record.interview.language),
+        "guarantee": record.interview.guarantee if standing.may_act else None,
+    }
+    return models.StandingState.model_validate(vars(standing) | words)
 
 
 def _question(record: InterviewRecord) -> models.QuestionState | None:
-    fitted, question = record.interview.fitted, record.interview.question
+    fitted, question = record.interview.fitted, record.question
     if question is None:
         return None
-    words = {"feature": question.feature, "sentence": record.question[0]}
+    words = {"feature": question.feature, "sentence": record.question_text}
     asked = _asked(fitted, question.feature, record.interview.language)
     return models.QuestionState.model_validate(vars(question) | asked | words)
 
@@ -81,9 +80,9 @@ def _plans(record: InterviewRecord) -> dict[str, Any]:
     return {
         "plans": [_plan(offered, schema, language) for offered in record.plans],
         "no_plan": None
-        if record.why_no_plan is None
+        if record.no_plan is None
         else models.NoPlanState.model_validate(
-            vars(record.why_no_plan) | {"sentence": record.no_plan}
+            vars(record.no_plan) | {"sentence": record.no_plan_text}
         ),
     }
 
@@ -93,7 +92,7 @@ def _plan(offered: PlanRecord, schema: Schema, language: str) -> models.PlanStat
         vars(change) | {"label": schema[change.feature].said(language).label}
         for change in offered.plan.changes
     ]
-    words = {"changes": changes, "sentence": offered.sentence}
+    words = {"changes": changes, "sentence": offered.text}
     return models.PlanState.model_validate(vars(offered.plan) | words)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from edfa.data.schema import Schema
-from edfa_serve.store import Event, InterviewRecord, utc_now
+from edfa_serve.store import Event, StoredInterview, utc_now
 
 __all__ = ["LEAST", "LetterDue", "Summary", "groups_of", "hide_small", "summarise"]
 
@@ -70,7 +70,7 @@ def groups_of(schema: Schema, own: str | None) -> tuple[str, ...]:
 
 
 def summarise(
-    records: Iterable[InterviewRecord], groups: Iterable[str], refused: Iterable[str]
+    records: Iterable[StoredInterview], groups: Iterable[str], refused: Iterable[str]
 ) -> Summary:
     """Count interviews; ``groups`` are features, ``refused`` the outcomes that are a refusal."""
     summary, names, bad = Summary(), tuple(groups), {*refused}
@@ -80,7 +80,7 @@ def summarise(
 
 
 def _count(
-    summary: Summary, record: InterviewRecord, groups: tuple[str, ...], refused: set[str]
+    summary: Summary, record: StoredInterview, groups: tuple[str, ...], refused: set[str]
 ) -> None:
     facts, shown, kinds = (
         _facts(record.events),
@@ -112,7 +112,7 @@ def _count(
     _note_letter(summary, record, "letter" in kinds)
 
 
-def _note_letter(summary: Summary, record: InterviewRecord, written: bool) -> None:
+def _note_letter(summary: Summary, record: StoredInterview, written: bool) -> None:
     first = next(
         (e for e in record.events if e.kind == "shown" and e.content.get("refusal_shown")), None
     )

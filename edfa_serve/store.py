@@ -20,19 +20,58 @@ import sqlalchemy as sa
 
 from edfa.database import Database, typed
 from edfa.errors import EdfaError
-from edfa_serve.tables import ABOUT, EVENTS, INTERVIEWS, METADATA, REPLIES
 from edfa_serve.turns import TURNS
 
 __all__ = [
+    "METADATA",
     "ConflictError",
     "Event",
-    "InterviewRecord",
     "InterviewStore",
+    "StoredInterview",
     "UnknownInterviewError",
     "hash_of_body",
-    "hash_of_token",
     "utc_now",
 ]
+
+METADATA = sa.MetaData()
+ABOUT = sa.Table(
+    "edfa_web",
+    METADATA,
+    sa.Column("key", sa.String(32), primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+)
+INTERVIEWS = sa.Table(
+    "interviews",
+    METADATA,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column(
+        "token", sa.String(64), nullable=True, unique=True
+    ),  # its hash; none once the interview is deleted
+    sa.Column("advisor", sa.String(64), nullable=False),
+    sa.Column("began", sa.DateTime, nullable=False, index=True),
+    sa.Column("changed", sa.DateTime, nullable=False),
+    sa.Column("finished", sa.Boolean, nullable=False, default=False),
+    sa.Column("deleted", sa.DateTime, nullable=True),
+)
+EVENTS = sa.Table(
+    "events",
+    METADATA,
+    sa.Column("interview", sa.String(32), sa.ForeignKey("interviews.id"), primary_key=True),
+    sa.Column("seq", sa.Integer, primary_key=True),
+    sa.Column("time", sa.DateTime, nullable=False, index=True),
+    sa.Column("kind", sa.String(16), nullable=False, index=True),
+    sa.Column("content", sa.Text, nullable=False),
+)
+REPLIES = sa.Table(
+    "replies",
+    METADATA,
+    sa.Column("interview", sa.String(32), sa.ForeignKey("interviews.id"), primary_key=True),
+    sa.Column("key", sa.String(64), primary_key=True),  # hash of an Idempotency-Key
+    sa.Column("body", sa.String(64), nullable=False),  # hash of the request's body
+    sa.Column("time", sa.DateTime, nullable=False),
+    sa.Column("seq", sa.Integer, nullable=False),  # the number of events after it
+)
+
 
 TOKEN_BYTES = 16  # 128 bits
 PAGE = 500  # interviews that are read or deleted at once
@@ -63,7 +102,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class InterviewRecord:
+class StoredInterview:
     """What is stored about one interview, its events in order."""
 
     id: str
@@ -128,7 +167,7 @@ class InterviewStore(Database):
             self._insert(connection, key, 0, events)
         return token
 
-    def read(self, token: str) -> InterviewRecord:
+    def read(self, token: str) -> StoredInterview:
         """The interview that a token opens; UnknownInterviewError if there is none."""
         query = sa.select(INTERVIEWS).where(INTERVIEWS.c.token == hash_of_token(token))
         with self.reading() as connection:
@@ -199,7 +238,7 @@ class InterviewStore(Database):
             self._truncate()
         return len(old)
 
-    def records(self, since: datetime | None = None) -> Iterator[InterviewRecord]:
+    def records(self, since: datetime | None = None) -> Iterator[StoredInterview]:
         """All interviews that were not deleted, or those that began since a time, in the order of
         their beginning.
 
@@ -226,7 +265,7 @@ class InterviewStore(Database):
             last = rows[-1]
             page = query.where(order > sa.tuple_(sa.literal(last.began), sa.literal(last.id)))
 
-    def find(self, interview: str) -> InterviewRecord:
+    def find(self, interview: str) -> StoredInterview:
         """An interview by its id, for an audit; UnknownInterviewError if there is none, or it was
         deleted.
         """
@@ -277,11 +316,11 @@ class InterviewStore(Database):
         values = {"interview": interview, "key": _digest(key), "body": hash_of_body(body)}
         connection.execute(sa.insert(REPLIES).values(**values, time=utc_now(), seq=seq))
 
-    def _record(self, connection: sa.Connection, row: sa.Row[Any]) -> InterviewRecord:
+    def _record(self, connection: sa.Connection, row: sa.Row[Any]) -> StoredInterview:
         return self._as_record(row, self._events(connection, [row.id]).get(row.id, ()))
 
-    def _as_record(self, row: sa.Row[Any], events: Iterable[Event]) -> InterviewRecord:
-        return InterviewRecord(row.id, row.advisor, row.began, row.finished, tuple(events))
+    def _as_record(self, row: sa.Row[Any], events: Iterable[Event]) -> StoredInterview:
+        return StoredInterview(row.id, row.advisor, row.began, row.finished, tuple(events))
 
     def _events(self, connection: sa.Connection, interviews: list[str]) -> dict[str, list[Event]]:
         """The events of some interviews, in order."""

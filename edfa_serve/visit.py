@@ -17,7 +17,7 @@ from edfa_serve.problems import ForgedError
 from edfa_serve.security import Cookie, same_key, sign
 from edfa_serve.service import AUDIT, Service, Session, describe_shown, retry
 from edfa_serve.settings import WebSettings
-from edfa_serve.store import ConflictError, InterviewRecord, UnknownInterviewError
+from edfa_serve.store import ConflictError, StoredInterview, UnknownInterviewError
 from edfa_serve.wording import Wording
 
 __all__ = [
@@ -45,7 +45,7 @@ class Visit:
     service: Service
     settings: WebSettings
     token: str
-    record: InterviewRecord
+    record: StoredInterview
     session: Session
     wording: Wording
 
@@ -108,7 +108,7 @@ def act(
     return retry(do)
 
 
-def check_fresh(record: InterviewRecord, form: Given, also: tuple[str, ...] = ()) -> None:
+def check_fresh(record: StoredInterview, form: Given, also: tuple[str, ...] = ()) -> None:
     """ConflictError unless nothing was done since the form was shown."""
     seen = form.get("seq", "")
     if not (seen.isascii() and seen.isdigit()) or int(seen[:9]) > record.seq:

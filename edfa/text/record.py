@@ -9,7 +9,9 @@ from edfa.text.phrases import say
 from edfa.text.steps import Step, not_known, plan_steps
 
 if TYPE_CHECKING:
+    from edfa.advice.assessment import Decision, Question
     from edfa.advice.interview import Interview
+    from edfa.advice.standing import Standing
     from edfa.data.schema import Schema
     from edfa.recourse.plans import NoPlan, Plan
 
@@ -27,17 +29,17 @@ class PlanRecord:
 
     plan: "Plan"
     steps: tuple[Step, ...]
-    sentence: str
+    text: str
     notes: tuple[str, ...]
     unknown: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class InterviewRecord:
-    """An interview as it stands, in the words of its language; each part is made when it is looked
-    at, once.
+    """An interview as it stands, in facts and in the words of its language (``…_text``).
 
-    Facts and numbers are those of the ``interview``. ``k`` is the largest number of plans.
+    Each part is made when it is looked at, once; only whether the person may act may be found later
+    and is looked up every time. ``k`` is the largest number of plans.
     """
 
     interview: "Interview"
@@ -48,33 +50,43 @@ class InterviewRecord:
         return self.interview.fitted.schema, self.interview.language
 
     @cached_property
-    def decision(self) -> str:
-        """What is decided, and the estimate."""
-        return narrate.decision(self.interview.decision, *self._words)
+    def decision(self) -> "Decision":
+        """What is decided from what is known."""
+        return self.interview.decision
 
     @cached_property
-    def standing(self) -> str:
+    def decision_text(self) -> str:
+        """What is decided, and the estimate."""
+        return narrate.decision(self.decision, *self._words)
+
+    @property
+    def standing(self) -> "Standing":
+        """Whether the person may act now."""
+        return self.interview.standing
+
+    @property
+    def standing_text(self) -> str:
         """Whether the person may act now, and if not, why not."""
-        return narrate.standing(self.interview.standing, self.interview.language)
+        return narrate.standing(self.standing, self.interview.language)
+
+    @cached_property
+    def question(self) -> "Question | None":
+        """What to ask next; None: nothing more."""
+        return self.interview.question
 
     @cached_property
     def reasons(self) -> list[str]:
         """Why the next question is asked, what may come of it, and how many are left; empty if
         there is none.
         """
-        question = self.interview.question
-        return [] if question is None else narrate.reasons(question, *self._words)
+        return [] if self.question is None else narrate.reasons(self.question, *self._words)
 
-    @cached_property
-    def question(self) -> list[str]:
-        """The next question with its reasons, and the answers it may have; empty if there is
-        none.
-        """
-        question = self.interview.question
-        if question is None:
-            return []
-        asked = narrate.ask(question.feature, *self._words)
-        return [" ".join([asked, *self.reasons]), narrate.answers(question, *self._words)]
+    @property
+    def question_text(self) -> str:
+        """The next question with its reasons; empty if there is none."""
+        if self.question is None:
+            return ""
+        return " ".join([narrate.ask(self.question.feature, *self._words), *self.reasons])
 
     @cached_property
     def plans(self) -> tuple[PlanRecord, ...]:
@@ -93,15 +105,17 @@ class InterviewRecord:
         )
 
     @cached_property
-    def why_no_plan(self) -> "NoPlan | None":
+    def no_plan(self) -> "NoPlan | None":
         """Why there is no plan; None if there is one."""
         return None if self.plans else self.interview.no_plan
 
-    @cached_property
-    def no_plan(self) -> str:
+    @property
+    def no_plan_text(self) -> str:
         """The same in words; empty if there is a plan."""
-        why, rules = self.why_no_plan, self.interview.fitted.rules
-        return "" if why is None else narrate.no_plan(why, *self._words, operator=rules)
+        rules = self.interview.fitted.rules
+        if self.no_plan is None:
+            return ""
+        return narrate.no_plan(self.no_plan, *self._words, operator=rules)
 
     @cached_property
     def facts(self) -> dict[str, str]:
@@ -112,7 +126,7 @@ class InterviewRecord:
         return narrate.single_facts(
             interview.partition,
             *self._words,
-            favourable=interview.decision.favourable,
+            favourable=self.decision.favourable,
             blanket=interview.fitted.blanket,
             locked=(*interview.overlay.locked, *interview.fitted.rules.locked),
             planned=[plan.changes[0].feature for plan in alone],
@@ -125,17 +139,17 @@ class InterviewRecord:
         person who may act is asked nothing more: ``question`` then says nothing.
         """
         interview, language = self.interview, self.interview.language
-        plans = [record.sentence for record in self.plans] or [*filter(None, [self.no_plan])]
-        if len(self.plans) == 1 and self.k > 1:
+        plans = [record.text for record in self.plans]
+        if len(plans) == 1 and self.k > 1:
             plans = [f"{plans[0]} {say('plan.only', language)}"]
-        asking = self.question or [say("page.done", language)]
+        asking = [say("page.done", language)]
+        if self.question is not None:
+            asking = [self.question_text, narrate.answers(self.question, *self._words)]
+        alone, together = self.facts.values(), narrate.together(interview.partition, *self._words)
         return {
-            "decision": [self.decision, *(f"{flag}." for flag in interview.flags)],
-            "standing": [self.standing, *filter(None, [interview.guarantee])],
-            "question": [] if interview.standing.may_act else asking,
-            "plans": plans,
-            "partition": [
-                *self.facts.values(),
-                *narrate.together(interview.partition, *self._words),
-            ],
+            "decision": [self.decision_text, *(f"{flag}." for flag in interview.flags)],
+            "standing": [self.standing_text, *filter(None, [interview.guarantee])],
+            "question": [] if self.standing.may_act else asking,
+            "plans": plans or [*filter(None, [self.no_plan_text])],
+            "partition": [*alone, *together],
         }

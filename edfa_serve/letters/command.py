@@ -58,8 +58,7 @@ def letter(
     from edfa.advice.interview import Interview
     from edfa.advice.receipt import Receipt, read_key
     from edfa.reading import read_text
-    from edfa_serve.letters.from_receipt import letter_of_receipt
-    from edfa_serve.letters.letter import write_letter
+    from edfa_serve.letters.letter import letter_of_receipt, write_letter
     from edfa_serve.letters.settings import read_operator
 
     output, kind = Output(as_json, quiet), _check(template, out, receipt, interview, key)

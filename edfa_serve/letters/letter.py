@@ -10,19 +10,26 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from edfa.advice.answer_log import Event
+from edfa.advice.fitted import FittedAdvisor
+from edfa.advice.interview import Interview
 from edfa.advice.principal import NamedReason, Reasons, find_reasons
 from edfa.advice.receipt import Receipt
+from edfa.advice.verify import verify
+from edfa.data.rules import Overlay
 from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError
+from edfa.reading import parse
 from edfa.text import narrate, phrases
 from edfa.text.steps import plan_steps
 from edfa.writing import write_text
-from edfa_serve.letters.facts import Facts, sort_facts
 from edfa_serve.letters.page import print_pdf, render_letter
 from edfa_serve.letters.settings import Operator, Template, check_operator
 from edfa_serve.letters.words import (
+    BUREAU_SOURCES,
     say_letter,
     write_date,
     write_estimate,
@@ -34,7 +41,62 @@ if TYPE_CHECKING:
     from edfa.advice.interview import Interview
     from edfa.recourse.plans import Plan
 
-__all__ = ["Letter", "receipt_id", "write_letter"]
+__all__ = ["Facts", "Letter", "letter_of_receipt", "receipt_id", "write_letter"]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts of one person by what became of them; names in the card's order.
+
+    ``used`` were shown to the model, with their values; ``unused`` were told and not shown to it.
+    ``unknown`` are facts the model would see and nobody has asked for or told, ``declined`` those
+    the person would not tell. ``needed`` may be asked for and are lacking: no sensitive one among
+    them, for no decision may wait for it. ``from_bureau`` and ``from_others`` say whether a used
+    fact comes from a credit bureau, or from another outside source; ``bureau_score`` whether one is
+    a score that the bureau has made.
+    """
+
+    used: Mapping[str, Any]
+    unused: tuple[str, ...]
+    unknown: tuple[str, ...]
+    declined: tuple[str, ...]
+    needed: tuple[str, ...]
+    from_bureau: bool
+    from_others: bool
+    bureau_score: bool = False
+
+
+def sort_facts(interview: "Interview") -> Facts:
+    """Sort the facts of an interview."""
+    fitted, log = interview.fitted, interview.log
+    schema, seen = fitted.schema, fitted.predictor.varies_
+    told = dict(log.facts)
+    shown = [name for name, is_seen in zip(schema.names, seen, strict=True) if is_seen]
+    used = {name: _value(name, interview) for name in shown if name in told}
+    lacking = [name for name in shown if name not in told]
+    never = {
+        name for name, is_never in zip(schema.names, fitted.never_ask, strict=True) if is_never
+    }
+    sources = {schema[name].source for name in used} - {""}
+    return Facts(
+        used=used,
+        unused=tuple(name for name in schema.names if name in told and name not in used),
+        unknown=tuple(name for name in lacking if name not in log.declined),
+        declined=tuple(name for name in schema.names if name in log.declined),
+        needed=tuple(name for name in lacking if name not in never and not schema[name].sensitive),
+        from_bureau=bool(sources & {*BUREAU_SOURCES}),
+        from_others=bool(sources - {*BUREAU_SOURCES}),
+        bureau_score="bureau score" in sources,
+    )
+
+
+def _value(name: str, interview: "Interview") -> Any:
+    """A number as it was told; anything else as it was understood."""
+    told, log = interview.log.facts[name], interview.log
+    if isinstance(told, Real) and not isinstance(told, bool):
+        return told
+    return interview.fitted.encoder.decode_cells(name, log.row[0, log.schema.index(name)])[0]
+
 
 TEMPLATES: tuple[Template, ...] = ("us", "eu")
 PAPER = {"us": "letter", "eu": "a4"}
@@ -374,3 +436,29 @@ class _Writer:
             "operator_sha256": self.operator.digest,
             "letter_sha256": hashlib.sha256(document.encode()).hexdigest(),
         }
+
+
+def letter_of_receipt(
+    fitted: FittedAdvisor,
+    receipt: Receipt | str,
+    operator: Operator,
+    template: Template = "us",
+    *,
+    language: str | None = None,
+    key: bytes | None = None,
+) -> Letter:
+    """Verify a receipt, an object or its JSON, and write the letter about its interview.
+
+    ``language`` is the receipt's own by default; with ``key``, the signature must be right.
+    MismatchError if the receipt does not hold.
+    """
+    receipt = Receipt.from_json(receipt) if isinstance(receipt, str) else receipt
+    verification = verify(fitted, receipt, key)
+    if not verification.holds:
+        raise MismatchError(
+            f"no letter is written for a receipt that does not hold. {verification}"
+        )
+    overlay = None if receipt.overlay is None else Overlay.from_dict(receipt.overlay)
+    interview = Interview(fitted, overlay=overlay, language=language or receipt.language)
+    interview.replay(parse(Event, event, "events") for event in receipt.events)
+    return write_letter(interview, operator, template, receipt=receipt)

@@ -15,8 +15,7 @@ import sqlalchemy as sa
 
 import edfa
 from edfa.errors import SettingError, UnavailableError, UnreadableError
-from edfa_serve.store import ConflictError, InterviewStore, UnknownInterviewError
-from edfa_serve.tables import METADATA
+from edfa_serve.store import METADATA, ConflictError, InterviewStore, UnknownInterviewError
 
 MARKER = "zq-sentinel-7731"
 

@@ -29,8 +29,7 @@ from edfa.errors import (
 )
 from edfa.explanation.principal_reasons import PrincipalReasons
 from edfa.text import narrate
-from edfa_serve.letters.from_receipt import letter_of_receipt
-from edfa_serve.letters.letter import receipt_id, write_letter
+from edfa_serve.letters.letter import letter_of_receipt, receipt_id, write_letter
 from edfa_serve.letters.page import ECOA_NOTICE, visible_text
 from edfa_serve.letters.settings import read_operator
 from edfa_serve.letters.words import forbidden_phrase, sentences, write_date, write_reason

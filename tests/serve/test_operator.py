@@ -10,13 +10,13 @@ from web_service import HERE, OPERATOR, bearer, begin, refused_person, serving, 
 
 from edfa.certification.monitor import Monitor
 from edfa_serve.statistics import hide_small, summarise
-from edfa_serve.store import Event, InterviewRecord, utc_now
+from edfa_serve.store import Event, StoredInterview, utc_now
 
 
 def record(number, *events, began=None, finished=False):
     began = began or datetime(2026, 3, 1, 12)
     numbered = tuple(Event(i, began, kind, content) for i, (kind, content) in enumerate(events, 1))
-    return InterviewRecord(str(number), "advisor", began, finished, numbered)
+    return StoredInterview(str(number), "advisor", began, finished, numbered)
 
 
 def shown(outcome, status, **more):

@@ -17,7 +17,7 @@ from edfa.recourse.plans import Change, Plan
 from edfa.text import narrate, phrases
 from edfa.text.steps import plan_steps
 from edfa_serve.forms import UnclearError, make_field, read_fact, read_number
-from edfa_serve.plan_view import _row
+from edfa_serve.view import _row
 from edfa_serve.wording import Wording, sentences
 
 TABLE = edfa.load("german")

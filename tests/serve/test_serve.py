@@ -20,8 +20,7 @@ from web_service import HERE, OPERATOR, SIGNING, refused_person, start_facts
 import edfa
 from edfa.cli import cli
 from edfa.errors import EdfaError
-from edfa_serve.store import InterviewStore
-from edfa_serve.tables import METADATA
+from edfa_serve.store import METADATA, InterviewStore
 
 
 @pytest.fixture(scope="module")

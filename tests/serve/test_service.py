@@ -91,16 +91,14 @@ def test_an_action_runs_no_calibration_and_a_later_look_finds_it_done(
     promise.CERTIFICATES.forget()
     token, session = begun(service, refused)
     session = to_the_end(service, token, session, refused)
-    session = service.act(
-        token, session.seq, "wishes", {"constraints": {"locked": ["own_telephone"]}}
-    )
-    assert session.standing.status == "pending"
+    session = service.act(token, session.seq, "overlay", {"overlay": {"locked": ["own_telephone"]}})
+    assert session.record.standing.status == "pending"
     assert not made, "the action waits for no calibration"
     with pytest.raises(PendingError, match="still being worked out"):
         service.receipt(token)
     go_on.set()
     service.certify_later.finish()
-    standing = service.find(token).standing
+    standing = service.find(token).record.standing
     assert standing.for_wishes
     assert standing.status in ("act", "unsure", "off_path")
     assert made == ["certify"], "one calibration, beside the requests"
@@ -237,12 +235,12 @@ def test_undo_stop_go_on_and_choose(service, refused):
 
 def test_who_had_only_stopped_has_not_gone_on_although_they_may_act(service):
     token, session = service.begin({"purpose": "radio/tv", "credit_amount": 2400, "age": 35})
-    assert not session.standing.may_act
+    assert not session.record.standing.may_act
     service.act(token, None, "stop", {})
     back = service.act(token, None, "go_on", {})
     assert (back.asking, back.went_on) == (True, False)
     acting = service.act(token, None, "answer", {"facts": {"duration": 48}})
-    assert acting.standing.may_act
+    assert acting.record.standing.may_act
     assert acting.interview.question is not None
     assert (
         not acting.asking
@@ -316,19 +314,19 @@ def test_people_with_the_same_facts_share_what_was_worked_out(service, refused, 
 
 def test_what_is_only_noted_is_not_worked_out_again(service, refused, monkeypatch):
     token, session = begun(service, refused)
-    said = session.standing, session.decision, session.question
+    said = session.record.standing, session.record.decision, session.record.question
     session = service.act(token, session.seq, "shown", {"page": "page", "status": "ask"})
     monkeypatch.setattr("edfa.advice.interview.find_standing", lambda *parts: 1 / 0)
     for name in ("decision", "question"):
         monkeypatch.setattr(module.Interview, name, property(lambda interview: 1 / 0))
     noted = service.find(token)
-    assert (noted.standing, noted.decision, noted.question) == (
-        session.standing,
-        session.decision,
-        session.question,
+    assert (noted.record.standing, noted.record.decision, noted.record.question) == (
+        session.record.standing,
+        session.record.decision,
+        session.record.question,
     )
-    assert (noted.standing, noted.decision, noted.question) == said
-    assert noted.asking == (noted.question is not None and not noted.standing.may_act)
+    assert (noted.record.standing, noted.record.decision, noted.record.question) == said
+    assert noted.asking == (noted.record.question is not None and not noted.record.standing.may_act)
 
 
 def test_a_request_that_was_done_between_two_looks_is_answered_as_it_was_done(
@@ -342,6 +340,7 @@ def test_a_request_that_was_done_between_two_looks_is_answered_as_it_was_done(
     )
 
     def done_just_now(interview, key):
+        monkeypatch.setattr(service.store, "reply", reply)
         done = service.act(
             token, None, "answer", {"facts": {asked: refused[asked]}}, request=request
         )

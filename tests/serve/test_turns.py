@@ -10,7 +10,7 @@ from fastapi import APIRouter, FastAPI, HTTPException
 from fastapi.testclient import TestClient
 from pydantic import BaseModel
 
-from edfa_serve.routes import TurnRoute
+from edfa_serve.api import TurnRoute
 from edfa_serve.turns import TURNS, Turns
 
 
