@@ -4,26 +4,22 @@ figures made of them.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edfa.commands.common import EXIT_NO, AsJson, Output, Quiet
+from edfa.commands.common import EXIT_NO, AsJson, Output, Quiet, grid, show_progress
 from edfa.commands.completion import complete
 from edfa.commands.examples import show_examples
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
-
     from edfa_studies.cells import Cell
     from edfa_studies.config import Study
     from edfa_studies.engine import Progress
     from edfa_studies.estimate import Estimate
-    from edfa_studies.store import Store
 
 __all__ = ["study"]
 
@@ -86,29 +82,28 @@ def list_studies(as_json: AsJson = False, quiet: Quiet = False) -> None:
     from edfa_studies.config import SHIPPED
 
     output = Output(as_json, quiet)
-    rows = [_shipped(name) for name in SHIPPED]
-    output.write_json(
-        studies=[dict(zip(("name", "cells", "title"), row, strict=True)) for row in rows]
-    )
-    if output.people:
-        shown = [
-            [name, "" if count is None else f"{count:,}", title] for name, count, title in rows
-        ]
-        output.console.print(_table("name >cells title", shown))
+    studies = [_shipped(name) for name in SHIPPED]
+    output.write_json(studies=studies)
+    rows = [[one["name"], _count(one["cells"]), one["title"]] for one in studies]
+    output.show(grid("", ("name", ">cells", "title"), rows))
 
 
-def _shipped(name: str) -> tuple[str, int | None, str]:
-    """The name of a study that ships with edfa, its number of cells and its title; or which extra
-    it needs.
+def _shipped(name: str) -> dict[str, Any]:
+    """The name of a study that ships with edfa, its number of cells and its title; without an extra
+    that it needs, no number and which extra that is.
     """
     from edfa.errors import MissingExtraError
     from edfa_studies.config import expand, read_study
 
     one = read_study(name)
     try:
-        return name, len(expand(one)), one.title
+        return {"name": name, "cells": len(expand(one)), "title": one.title}
     except MissingExtraError as error:
-        return name, None, str(error)
+        return {"name": name, "cells": None, "title": str(error)}
+
+
+def _count(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
 
 
 @study.command(epilog=show_examples("study plan"))
@@ -143,19 +138,12 @@ def _show_plan(output: Output, chosen: "Study", result: "Estimate") -> None:
     from edfa.parallel import count_jobs
     from edfa_studies.config import expand
 
-    grids = [
-        [
-            str(i),
-            grid.measure,
-            f"{grid.cells:,}",
-            f"{grid.new:,}",
-            _duration(grid.seconds),
-            grid.title,
-        ]
-        for i, grid in enumerate(result.grids, 1)
+    rows = [
+        [str(i), one.measure, _count(one.cells), _count(one.new), _duration(one.seconds), one.title]
+        for i, one in enumerate(result.grids, 1)
     ]
     output.say(chosen.title, "", style="bold")
-    output.console.print(_table(">grid measure >cells >new >time title", grids))
+    output.show(grid("", (">grid", "measure", ">cells", ">new", ">time", "title"), rows))
     cells = expand(chosen)
     counts = Counter(cell.measure for cell in cells)
     output.say(
@@ -164,11 +152,10 @@ def _show_plan(output: Output, chosen: "Study", result: "Estimate") -> None:
     shared = (f"{one.kind} {one.count:,} ({_duration(one.seconds)})" for one in result.shared)
     output.say("shared work, done once: " + (", ".join(shared) or "nothing left to make"))
     done = f", {result.done:,} of them done" if result.done else ""
-    jobs = count_jobs(-1)
+    jobs, seconds = count_jobs(-1), result.seconds
     output.say(
-        f"in all: {len(cells):,} cells{done}; about {_duration(result.seconds)} of one "
-        "processor core, "
-        f"{_duration(result.seconds / jobs)} with {jobs} workers",
+        f"in all: {len(cells):,} cells{done}; about {_duration(seconds)} of one processor core, "
+        f"{_duration(seconds / jobs)} with {jobs} workers",
         f"An estimate, {result.basis}.",
     )
     _note_absent(output, cells)
@@ -201,6 +188,7 @@ def run(
     """Measure the cells that are not done; exit code 3 if some have failed. Run again, it goes on
     where it stopped.
     """
+    from edfa import __version__
     from edfa.writing import check_writable
     from edfa_studies.config import expand, read_study, select
     from edfa_studies.engine import run_study
@@ -215,8 +203,10 @@ def run(
     _note_absent(output, cells)
     start = time.perf_counter()
     place = store or folder / "study.sqlite"
-    with Store.open(place) as opened, _progress_bar(output) as show:
-        _note_study(opened, chosen)
+    notes = {"title": chosen.title, "config": chosen.text, "edfa": __version__}
+    with Store.open(place) as opened, show_progress(output) as show:
+        for name, value in notes.items():
+            opened.note(name, value)
         progress = run_study(
             cells,
             opened,
@@ -224,20 +214,14 @@ def run(
             jobs=jobs,
             scheduler=scheduler,
             retry_failed=retry_failed,
-            progress=show,
+            progress=lambda now: show(
+                "cells", now.total - now.skipped - now.left, now.total - now.skipped
+            ),
             limit_seconds=None if limit_minutes is None else 60 * limit_minutes,
         )
     _tell_end(output, config, progress, time.perf_counter() - start, str(folder))
     if progress.failed:
         raise typer.Exit(EXIT_NO)
-
-
-def _note_study(store: "Store", chosen: "Study") -> None:
-    """Keep with the results what they were made from."""
-    from edfa import __version__
-
-    for name, value in {"title": chosen.title, "config": chosen.text, "edfa": __version__}.items():
-        store.note(name, value)
 
 
 def _tell_end(
@@ -282,10 +266,10 @@ def status(
     chosen = read_study(config)
     cells = {cell.key: cell for cell in expand(chosen)}
     frame = _status(store or _folder(chosen, out) / "study.sqlite")
-    rows = {} if frame is None else {row["key"]: row for row in frame.to_dict("records")}
+    rows = {} if frame is None else frame.set_index("key").to_dict("index")
     states = {key: rows[key]["status"] if key in rows else "open" for key in cells}
     counts = {state: list(states.values()).count(state) for state in ("done", "open", "failed")}
-    failed: list[dict[str, Any]] = [
+    failed = [
         {
             "cell": repr(cells[key]),
             "key": key,
@@ -298,8 +282,8 @@ def status(
     output.write_json(study=chosen.name, total=len(cells), **counts, failures=failed)
     output.say(", ".join(f"{count:,} {state}" for state, count in counts.items()))
     for one in failed:
-        text = one["error"].rstrip() or "no error message was stored"
-        output.say(one["cell"], text if errors else f"  {text.splitlines()[-1]}")
+        text = str(one["error"]).rstrip() or "no error message was stored"
+        output.say(str(one["cell"]), text if errors else f"  {text.splitlines()[-1]}")
 
 
 @study.command(epilog=show_examples("study report"))
@@ -380,36 +364,6 @@ def _note_absent(output: Output, cells: "Sequence[Cell]") -> None:
         )
 
 
-@contextmanager
-def _progress_bar(output: Output) -> "Iterator[Callable[[Progress], None]]":
-    """A bar on standard error: cells of this run, the time they take, and failures."""
-    if not output.people:
-        yield lambda progress: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-    from rich.progress import Progress as Bar
-
-    times = (TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn())
-    columns = (TextColumn("cells"), BarColumn(), MofNCompleteColumn(), *times)
-    failures = TextColumn("[red]{task.description}[/red]")
-    with Bar(*columns, failures, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def show(progress: "Progress") -> None:
-            failed = f"{progress.failed:,} failed" if progress.failed else ""
-            total = progress.total - progress.skipped
-            bar.update(task, completed=total - progress.left, total=total, description=failed)
-
-        yield show
-
-
 def _duration(seconds: float) -> str:
     """A time in words, with two figures or so.
 
@@ -421,17 +375,3 @@ def _duration(seconds: float) -> str:
     if seconds < 90 * 60:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h" if seconds < 36_000 else f"{seconds / 3600:.0f} h"
-
-
-def _table(columns: str, rows: Sequence[Sequence[str]]) -> "RichTable":
-    """A table for the terminal; ">" before a column's name right-aligns it."""
-    from rich.markup import escape
-    from rich.table import Table as RichTable
-
-    grid = RichTable(box=None, pad_edge=False)
-    for column in columns.split():
-        justify: Any = "right" if column.startswith(">") else "left"
-        grid.add_column(column.lstrip(">"), justify=justify, header_style="dim", overflow="fold")
-    for row in rows:
-        grid.add_row(*map(escape, row))
-    return grid

@@ -12,13 +12,19 @@ import platform
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    wait,
+)
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from graphlib import TopologicalSorter
-from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any
 
@@ -142,28 +148,23 @@ def run_study(
         failed = set()
     tasks = _tasks([cell for key, cell in study.items() if key not in done | failed], Path(cache))
     now = Progress(len(study), failed=len(failed), skipped=len(done))
+    show = progress or (lambda now: None)
 
-    def tell(done: int = 0, failed: int = 0) -> None:
+    def write(outcome: Outcome) -> None:
         nonlocal now
-        now = replace(now, done=now.done + done, failed=now.failed + failed)
-        if progress:
-            progress(now)
-
-    def keep(outcome: Outcome) -> None:
-        if (cell := study.get(outcome.key)) is None:
-            tell()
-        elif outcome.error is None:
+        cell = study.get(outcome.key)  # None for shared work
+        if cell is not None and outcome.error is None:
             store.save(cell, outcome.result, outcome.seconds, outcome.worker, outcome.attempts)
-            tell(done=1)
-        else:
-            store.fail(cell, outcome.error, outcome.seconds, outcome.attempts)
-            tell(failed=1)
+            now = replace(now, done=now.done + 1)
+        elif cell is not None:
+            store.fail(cell, outcome.error or "", outcome.seconds, outcome.attempts)
+            now = replace(now, failed=now.failed + 1)
+        show(now)
 
-    tell()
+    show(now)
     end = math.inf if limit_seconds is None else time.monotonic() + limit_seconds
     opened = partial(open_workers, jobs, scheduler)
-    run_tasks(tasks, opened, keep, stop=lambda: time.monotonic() >= end)
-    tell()
+    run_tasks(tasks, opened, write, stop=lambda: time.monotonic() >= end)
     return now
 
 
@@ -235,113 +236,110 @@ def run_tasks(
     a 2
     b None
     """
-    agenda = _Agenda(tasks, attempts)
+    agenda = _Agenda(tasks, on_outcome, attempts, stop)
     while agenda.unfinished and not stop():
         with opened() as workers:
-            _hand_out(agenda, workers, on_outcome, stop)
+            agenda.run(workers)
 
 
 class _Agenda:
-    """Which tasks may begin, and which had been handed out when a worker died."""
+    """Which tasks may begin, which are being done, and which were when a worker died."""
 
-    def __init__(self, tasks: Sequence[Task], attempts: int) -> None:
-        self.tasks, self.attempts = {task.key: task for task in tasks}, attempts
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        on_outcome: Callable[[Outcome], None],
+        attempts: int,
+        stop: Callable[[], bool],
+    ) -> None:
+        self.tasks = {task.key: task for task in tasks}
+        self.on_outcome, self.attempts, self.stop = on_outcome, attempts, stop
         self.places = {key: place for place, key in enumerate(self.tasks)}
         needs = {task.key: [key for key in task.needs if key in self.tasks] for task in tasks}
         self.sorter = TopologicalSorter(needs)
         self.sorter.prepare()
-        self.ready: list[tuple[int, str]] = []
-        self.suspects: list[str] = []
+        self.ready: set[str] = set()
         self.deaths: Counter[str] = Counter()
+        self.running: dict[Future[Outcome], Task] = {}
 
     @property
     def unfinished(self) -> bool:
         """Whether any task is not finished yet."""
         return self.sorter.is_active()
 
-    def begin(self, running: Collection[Task], most: int) -> Task | None:
+    def run(self, workers: Workers) -> None:
+        """Hand out tasks and take in outcomes, until all are done, it is time to stop, or the
+        workers are gone.
+        """
+        # In this process a task is done as it is handed out: one at a time, or the first outcome
+        # waits for the second.
+        most = 1 if workers.count == 1 else HANDED_OUT * workers.count
+        gone = False
+        while self.unfinished and not gone:
+            gone = not (self.stop() or self._submit(workers.executor, most))
+            if not self.running:
+                return
+            alone = len(self.running) == 1
+            finished, _ = wait(self.running, return_when=FIRST_COMPLETED)
+            errors = [_error(future) for future in finished]
+            gone |= any(isinstance(error, BrokenExecutor | CancelledError) for error in errors)
+            if gone:  # they are lost all together, but for what was done already
+                finished, _ = wait(self.running)
+            self._take_in(finished, alone)
+
+    def _next(self, most: int) -> str | None:
         """The next task, or None if it has to wait.
 
         Nobody knows which of the tasks that had been handed out killed a worker. They are tried
         again one at a time: a task that always kills its worker is identified, and no other task
         fails because of it.
         """
-        if self.suspects or any(task.key in self.deaths for task in running):
-            return None if running else self.tasks[self.suspects.pop()]
-        for key in self.sorter.get_ready():
-            self.put_back(key)
-        return self.tasks[heappop(self.ready)[1]] if self.ready and len(running) < most else None
-
-    def put_back(self, key: str) -> None:
-        """Let a task begin when it is its turn."""
-        if key in self.deaths:
-            self.suspects.append(key)
+        self.ready.update(self.sorter.get_ready())
+        suspects = self.ready & self.deaths.keys()
+        if suspects or any(task.key in self.deaths for task in self.running.values()):
+            may_begin, most = suspects, 1
         else:
-            heappush(self.ready, (self.places[key], key))
+            may_begin = self.ready
+        if not may_begin or len(self.running) >= most:
+            return None
+        return min(may_begin, key=self.places.__getitem__)
 
-    def suspect(self, keys: Sequence[str], alone: bool) -> Outcome | None:
-        """Note that a worker died with these tasks; the outcome of a task that has failed for
-        it.
+    def _submit(self, executor: Executor, most: int) -> bool:
+        """Hand out what may begin; False if the workers are gone."""
+        while (key := self._next(most)) is not None:
+            try:
+                self.running[executor.submit(_attempt, self.tasks[key])] = self.tasks[key]
+            except Exception as error:
+                if not worker_died(error):
+                    raise
+                return False
+            self.ready.remove(key)
+        return True
+
+    def _take_in(self, finished: Iterable[Future[Outcome]], alone: bool) -> None:
+        """Pass on what was done; what a dead worker had is tried again, or has failed if it was
+        ``alone`` for the last time.
         """
-        self.deaths.update(keys)
-        if alone and (deaths := self.deaths[keys[0]]) >= self.attempts:
-            return Outcome(keys[0], error=DIED.format(deaths), attempts=deaths)
-        self.suspects.extend(reversed(keys))
-        return None
-
-
-def _hand_out(
-    agenda: _Agenda,
-    workers: Workers,
-    on_outcome: Callable[[Outcome], None],
-    stop: Callable[[], bool],
-) -> None:
-    """Hand out tasks and take in outcomes, until all are done, it is time to stop, or the workers
-    are gone.
-    """
-    running: dict[Future[Outcome], Task] = {}
-    # In this process a task is done as it is handed out: one at a time, or the first outcome waits
-    # for the second.
-    most = 1 if workers.count == 1 else HANDED_OUT * workers.count
-    while agenda.unfinished:
-        gone = not (stop() or _submit(agenda, workers, running, most))
-        if not running:
-            return
-        alone = len(running) == 1
-        finished, _ = wait(running, return_when=FIRST_COMPLETED)
-        if gone or any(
-            isinstance(_error(future), BrokenExecutor | CancelledError) for future in finished
-        ):
-            gone, (finished, _) = (
-                True,
-                wait(running),
-            )  # they are lost all together, but for what was done already
         lost = []
         for future in finished:
-            task, error = running.pop(future), _error(future)
+            key, error = self.running.pop(future).key, _error(future)
             if worker_died(error):
-                lost.append(task.key)
-            else:
-                _finish(agenda, on_outcome, _outcome(task, future, agenda.deaths[task.key] + 1))
-        if lost and (failed := agenda.suspect(lost, alone)):
-            _finish(agenda, on_outcome, failed)
-        if gone:
-            return
+                lost.append(key)
+                continue
+            if error is None:
+                outcome = future.result()
+            else:  # what the task has made could not be sent
+                outcome = Outcome(key, error="".join(traceback.format_exception(error)))
+            self._finish(replace(outcome, attempts=self.deaths[key] + 1))
+        self.deaths.update(lost)
+        self.ready.update(lost)
+        if lost and alone and (deaths := self.deaths[lost[0]]) >= self.attempts:
+            self.ready.remove(lost[0])
+            self._finish(Outcome(lost[0], error=DIED.format(deaths), attempts=deaths))
 
-
-def _submit(
-    agenda: _Agenda, workers: Workers, running: dict[Future[Outcome], Task], most: int
-) -> bool:
-    """Hand out what may begin; False if the workers are gone."""
-    while task := agenda.begin(running.values(), most):
-        try:
-            running[workers.executor.submit(_attempt, task)] = task
-        except Exception as error:
-            if not worker_died(error):
-                raise
-            agenda.put_back(task.key)
-            return False
-    return True
+    def _finish(self, outcome: Outcome) -> None:
+        self.on_outcome(outcome)
+        self.sorter.done(outcome.key)
 
 
 def _attempt(task: Task) -> Outcome:
@@ -360,17 +358,3 @@ def _attempt(task: Task) -> Outcome:
 
 def _error(future: Future[Outcome]) -> BaseException | None:
     return CancelledError() if future.cancelled() else future.exception()
-
-
-def _outcome(task: Task, future: Future[Outcome], attempts: int) -> Outcome:
-    """What a worker has sent, or why it could not be sent."""
-    if (error := _error(future)) is not None:
-        return Outcome(
-            task.key, error="".join(traceback.format_exception(error)), attempts=attempts
-        )
-    return replace(future.result(), attempts=attempts)
-
-
-def _finish(agenda: _Agenda, on_outcome: Callable[[Outcome], None], outcome: Outcome) -> None:
-    on_outcome(outcome)
-    agenda.sorter.done(outcome.key)

@@ -10,7 +10,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
@@ -56,19 +56,11 @@ RECIPE = 1  # raised when a product of the same description is made in another w
 SUBSET_MODELS = 64  # subset models in memory, for each model
 UNFINISHED = ".unfinished"
 TAKEN = (errno.EEXIST, errno.ENOTEMPTY)
-PERSON_COLUMNS = ("person", "values", "when", "declined")
-STEP_COLUMNS = (
-    "who",
-    "step",
-    "feature",
-    "cost",
-    "spent",
-    "scores",
-    "probabilities",
-    "decision",
-    "necessity",
-)
-TRAJECTORY_FILE = "trajectory.safetensors"
+COLUMNS = (
+    "person values when declined "
+    "who step feature cost spent scores probabilities decision necessity"
+).split()
+BLANKET_FILE, TRAJECTORY_FILE = "blanket.json", "trajectory.safetensors"
 
 
 @dataclass(frozen=True)
@@ -112,27 +104,12 @@ class ProductFolder:
         try:
             yield partial
             place.parent.mkdir(parents=True, exist_ok=True)
-            while True:
-                try:
-                    partial.rename(place)
-                except OSError as error:
-                    if error.errno not in TAKEN:
-                        raise
-                    if not place.is_dir():  # made by somebody and dropped again since
-                        continue
-                break
+            partial.rename(place)
+        except OSError as error:
+            if error.errno not in TAKEN:
+                raise
         finally:
             shutil.rmtree(partial, ignore_errors=True)
-
-    def drop(self, kind: str, key: str) -> None:
-        """Remove an entry, as one that turned out to be damaged; nobody sees half of it."""
-        gone = self.root / UNFINISHED / uuid.uuid4().hex
-        gone.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            self.folder(kind, key).rename(gone)
-        except FileNotFoundError:  # somebody else has found out, too
-            return
-        shutil.rmtree(gone, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -155,16 +132,15 @@ def products(cell: Cell, hashes: Hashes | None = None) -> tuple[Product, ...]:
 
     ``hashes`` is filled with the hashes of data sets; given again, it saves reading their files.
     """
-    keys = _Keys(cell, {} if hashes is None else hashes)
-    made = [Product("blanket", keys.blanket, (), cell)]
+    keys = product_keys(cell, {} if hashes is None else hashes)
+    made = [Product("blanket", keys["blanket"], (), cell)]
     if cell.measure == "sets":
         return tuple(made)
-    made.append(Product("predictor", keys.predictor, (), cell))
-    if keys.learns:
-        made.append(Product("policy", keys.policy, (keys.blanket, keys.predictor), cell))
+    made.append(Product("predictor", keys["predictor"], (), cell))
+    if _learns(cell):
+        made.append(Product("policy", keys["policy"], (keys["blanket"], keys["predictor"]), cell))
     needs = tuple(product.key for product in made)
-    parts: tuple[PartName, ...] = ("calibration", "test") if _certifies(cell) else ("test",)
-    made += [Product("trajectory", keys.trajectory(part), needs, cell, part) for part in parts]
+    made += [Product("trajectory", keys[part], needs, cell, part) for part in _parts(cell)]
     return tuple(made)
 
 
@@ -178,60 +154,42 @@ def make(product: Product, folder: str) -> None:
             getattr(materials, product.kind)
 
 
-@dataclass(frozen=True)
-class _Keys:
-    """The keys of a cell's products."""
+def product_keys(cell: Cell, hashes: Hashes) -> dict[str, str]:
+    """The key of everything that a cell may need, by kind; of a trajectory, by its part."""
+    settings = cell.settings
+    if cell.data not in hashes:
+        hashes[cell.data] = _content_hash(cell.data)
+    made = [cell.data.content, hashes[cell.data], settings["cap"], settings["split"]]
+    data = hash_json([*made, edfa.__version__, RECIPE])
+    keys = {"data": data, "blanket": hash_json([data, cell.blanket.content])}
+    if cell.measure == "sets":
+        return keys
+    reading, kind = settings["reading"], POLICIES[cell.policy.of]
+    keys["predictor"] = hash_json([data, cell.predictor.content, reading])
+    own = fields(cast(Any, kind)) if is_dataclass(kind) else ()
+    has_blanket = any(one.name == "blanket" and one.default is MISSING for one in own)
+    blanket = keys["blanket"] if has_blanket else None
+    model = [keys["predictor"], reading] if _learns(cell) and kind.asks_model else None
+    keys["policy"] = hash_json([data, cell.policy.content, blanket, model])
+    for part in _parts(cell):
+        asked = [keys["policy"], keys["predictor"], part, _people_wanted(cell, part), cell.seed]
+        keys[part] = hash_json([*asked, settings["budget"], not _certifies(cell), reading])
+    return keys
 
-    cell: Cell
-    hashes: Hashes = field(default_factory=dict)
 
-    @cached_property
-    def data(self) -> str:
-        part, settings = self.cell.data, self.cell.settings
-        if part not in self.hashes:
-            self.hashes[part] = _content_hash(part)
-        made = [part.content, self.hashes[part], settings["cap"], settings["split"]]
-        return hash_json([*made, edfa.__version__, RECIPE])
-
-    @cached_property
-    def blanket(self) -> str:
-        return hash_json([self.data, self.cell.blanket.content])
-
-    @cached_property
-    def predictor(self) -> str:
-        return hash_json([self.data, self.cell.predictor.content, self.cell.settings["reading"]])
-
-    @cached_property
-    def policy_class(self) -> type[Policy]:
-        return POLICIES[self.cell.policy.of]
-
-    @property
-    def learns(self) -> bool:
-        """Whether the policy learns anything."""
-        return self.policy_class.save_state is not Policy.save_state
-
-    @cached_property
-    def policy(self) -> str:
-        settings: Any = fields(self.policy_class) if is_dataclass(self.policy_class) else ()
-        has_blanket = any(
-            setting.name == "blanket" and setting.default is MISSING for setting in settings
-        )
-        asks_model = self.learns and self.policy_class.asks_model
-        made = [self.data, self.cell.policy.content, self.blanket if has_blanket else None]
-        return hash_json(
-            [*made, [self.predictor, self.cell.settings["reading"]] if asks_model else None]
-        )
-
-    def trajectory(self, part: PartName) -> str:
-        settings = self.cell.settings
-        made = [self.policy, self.predictor, part, _people_wanted(self.cell, part), self.cell.seed]
-        explains = not _certifies(self.cell)
-        return hash_json([*made, settings["budget"], explains, settings["reading"]])
+def _learns(cell: Cell) -> bool:
+    """Whether the policy of a cell learns anything."""
+    return POLICIES[cell.policy.of].save_state is not Policy.save_state
 
 
 def _certifies(cell: Cell) -> bool:
     """Whether a cell is about certificates: calibration people are asked too, nothing explained."""
     return cell.measure == "promise"
+
+
+def _parts(cell: Cell) -> tuple[PartName, ...]:
+    """The parts of the table whose people are asked."""
+    return ("calibration", "test") if _certifies(cell) else ("test",)
 
 
 def _people_wanted(cell: Cell, part: PartName) -> int:
@@ -268,9 +226,9 @@ class Materials:
     root: Path
 
     @cached_property
-    def keys(self) -> _Keys:
+    def keys(self) -> dict[str, str]:
         """The keys of the cell's products."""
-        return _Keys(self.cell)
+        return product_keys(self.cell, {})
 
     @cached_property
     def table(self) -> Table:
@@ -303,45 +261,39 @@ class Materials:
 
         def find(folder: Path) -> Blanket:
             blanket = discover(self.table.train, method=cast(Any, part.of), **part.settings)
-            write_parts(
-                folder / "blanket", "Blanket", {}, {"blanket.json": blanket.to_json().encode()}
-            )
+            content = blanket.to_json().encode()
+            write_parts(folder / "blanket", "Blanket", {}, {BLANKET_FILE: content})
             return blanket
 
         def read(folder: Path) -> Blanket:
+            _, parts = read_parts(folder / "blanket", "Blanket")
             with readable(str(folder)):
-                return Blanket.from_json(
-                    read_parts(folder / "blanket", "Blanket")[1]["blanket.json"].decode()
-                )
+                return Blanket.from_json(parts[BLANKET_FILE].decode())
 
-        return self._get("blanket", self.keys.blanket, find, read)
+        return self._get("blanket", self.keys["blanket"], find, read)
 
     @cached_property
     def predictor(self) -> Predictor:
         """The model, fitted on the training people; it obeys the card's directions in the card's
         reading alone.
         """
-        part, table = self.cell.predictor, self.table
-        settings = dict(part.settings)
+        table, settings = self.table, dict(self.cell.predictor.settings)
         threshold = settings.pop("threshold", None)
-        kind: Any = PREDICTORS[part.of]
+        kind: Any = PREDICTORS[self.cell.predictor.of]
+        obey = self.cell.settings["reading"] == "card"
+        new = new_predictor(kind(**settings), table, threshold, 0, obey_directions=obey)
 
         def fit(folder: Path) -> Predictor:
-            obey = self.cell.settings["reading"] == "card"
-            model = new_predictor(kind(**settings), table, threshold, 0, obey_directions=obey)
-            model = self._share(model.fit(table.train.X, table.train.y))
+            model = self._share(new.fit(table.train.X, table.train.y))
             model.to_folder(folder / "model")
             return model
 
         def read(folder: Path) -> Predictor:
             model: Predictor = kind.from_folder(folder / "model")
-            if threshold is not None:
-                model.threshold = new_predictor(
-                    kind(**settings), table, threshold, 0, obey_directions=False
-                ).threshold
+            model.threshold = new.threshold
             return self._share(model)
 
-        return self._get("predictor", self.keys.predictor, fit, read)
+        return self._get("predictor", self.keys["predictor"], fit, read)
 
     def judge(self) -> SubsetXGB:
         """A model of everything, from the calibration people alone, that took no part in making
@@ -359,7 +311,7 @@ class Materials:
     @cached_property
     def policy(self) -> Policy:
         """The policy, on the cell's blanket, with what it has learnt."""
-        if not self.keys.learns:
+        if not _learns(self.cell):
             return self._new_policy().fit(self.table.train, None)
 
         def learn(folder: Path) -> Policy:
@@ -376,7 +328,7 @@ class Materials:
         def read(folder: Path) -> Policy:
             return self._new_policy().load_state(folder / "policy", self.table.train)
 
-        return self._get("policy", self.keys.policy, learn, read)
+        return self._get("policy", self.keys["policy"], learn, read)
 
     def _new_policy(self) -> Policy:
         part = self.cell.policy
@@ -403,7 +355,9 @@ class Materials:
         They depend on the data and the seed alone, so that every policy meets the same people.
         """
         size = len(getattr(self.table, part))
-        random = np.random.default_rng(int(hash_json([self.keys.data, part, self.cell.seed]), 16))
+        random = np.random.default_rng(
+            int(hash_json([self.keys["data"], part, self.cell.seed]), 16)
+        )
         return np.sort(random.permutation(size)[: _people_wanted(self.cell, part)]).astype(np.int64)
 
     def trajectory(self, part: PartName) -> Trajectory:
@@ -428,7 +382,7 @@ class Materials:
         def read(folder: Path) -> Trajectory:
             return _read_trajectory(folder, self.table.train, self.predictor, self.policy)
 
-        return self._get("trajectory", self.keys.trajectory(part), ask, read)
+        return self._get("trajectory", self.keys[part], ask, read)
 
     def plans(self, trajectory: Trajectory) -> Plans:
         """The plans at every step of a trajectory, as the cell's reading asks for."""
@@ -447,14 +401,14 @@ class Materials:
             try:
                 return read(folder.folder(kind, key))
             except UnreadableError:
-                folder.drop(kind, key)
+                shutil.rmtree(folder.folder(kind, key), ignore_errors=True)
         with folder.fill(kind, key) as entry:
             return make(entry)
 
 
 def _write_trajectory(trajectory: Trajectory, folder: Path) -> None:
     """Write the columns of a trajectory, with a hash, into a folder."""
-    columns = {name: getattr(trajectory, name) for name in (*PERSON_COLUMNS, *STEP_COLUMNS)}
+    columns = {name: getattr(trajectory, name) for name in COLUMNS}
     content = save_arrays({name: column for name, column in columns.items() if column is not None})
     write_parts(
         folder / "trajectory", "Trajectory", {"seed": trajectory.seed}, {TRAJECTORY_FILE: content}
@@ -468,15 +422,6 @@ def _read_trajectory(
     settings, parts = read_parts(folder / "trajectory", "Trajectory")
     with readable(str(folder)):
         columns = load_arrays(parts[TRAJECTORY_FILE], TRAJECTORY_FILE)
-        if set(columns) | {"necessity"} != {*PERSON_COLUMNS, *STEP_COLUMNS}:
-            raise UnreadableError(f"{TRAJECTORY_FILE} is damaged: it has other columns")
-        if (
-            len({len(columns[name]) for name in PERSON_COLUMNS}) != 1
-            or len({len(columns[n]) for n in STEP_COLUMNS if n in columns}) != 1
-        ):
-            raise UnreadableError(
-                f"{TRAJECTORY_FILE} is damaged: its columns are not of one length"
-            )
         return Trajectory(
             background=Background.of(train, predictor, policy.blanket, aligned=policy.aligned),
             seed=int(settings["seed"]),

@@ -28,18 +28,22 @@ Payload = Mapping[str, Sequence[Mapping[str, Any]]]
 
 STATUS = ("key", "measure", *PARTS, "seed", "status", "seconds", "attempts", "error")
 
+
+def _text(name: str, **options: Any) -> "sa.Column[str]":
+    """A column of text that is never empty."""
+    return sa.Column(name, sa.Text, nullable=False, **options)
+
+
 METADATA = sa.MetaData()
 CELLS = sa.Table(
     "study_cell",
     METADATA,
-    sa.Column("key", sa.Text, primary_key=True),
-    sa.Column("measure", sa.Text, nullable=False, index=True),
-    *(sa.Column(part, sa.Text, nullable=False) for part in PARTS),
+    _text("key", primary_key=True),
+    _text("measure", index=True),
+    *map(_text, PARTS),
     sa.Column("seed", sa.BigInteger, nullable=False),
-    sa.Column("reading", sa.Text, nullable=False),
-    sa.Column("promise", sa.Text, nullable=False),
-    sa.Column("cell", sa.Text, nullable=False),
-    sa.Column("status", sa.Text, nullable=False, default="open"),
+    *map(_text, ("reading", "promise", "cell")),
+    _text("status", default="open"),
     sa.Column("attempts", sa.Integer, nullable=False, default=0),
     sa.Column("seconds", sa.Float),
     sa.Column("worker", sa.Text),
@@ -49,15 +53,10 @@ RESULTS = sa.Table(
     "study_result",
     METADATA,
     sa.Column("key", sa.Text, sa.ForeignKey(CELLS.c.key), primary_key=True),
-    sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("columns", sa.Text, nullable=False),
+    _text("name", primary_key=True),
+    _text("columns"),
 )
-NOTES = sa.Table(
-    "study_note",
-    METADATA,
-    sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("value", sa.Text, nullable=False),
-)
+NOTES = sa.Table("study_note", METADATA, _text("name", primary_key=True), _text("value"))
 
 
 class Store(Database):

@@ -6,12 +6,13 @@ mean, std, seeds.
 """
 
 from collections.abc import Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from edfa_studies.figures.style import GREY, colour, handle, legend, look, panels
+from edfa_studies.figures.style import COST, GREY, colour, head, legend, look, marks, panels
 from edfa_studies.tables.names import ABLATIONS, ordered, title
 from edfa_studies.tables.rows import (
     Results,
@@ -52,7 +53,6 @@ MEASURES = {
 }
 FRONTIER = ("recourse", "semifactual", "accuracy", "active")
 POLICIES = ("recourse", "accuracy", "active", "outside")
-COST = "cost (share of everything)"
 SERIES = ["data", "predictor", "blanket", "series"]
 COLUMNS = [*SERIES[:3], "kind", "series", "place", "cost", "measure", "mean", "std", "seeds"]
 MARKERS = "osD^v<>PX*"  # of policies, as they come
@@ -133,14 +133,11 @@ def _lines(rows: pd.DataFrame, kind: str, measures: Sequence[str]) -> pd.DataFra
     parts = []
     for measure in measures:
         values = pd.DataFrame(wide[measure])
-        seeds = values.notna().groupby(level=SERIES).any().sum(axis=1).rename("seeds")
+        seeds = values.notna().groupby(level=SERIES).transform("any").sum(axis=1)
         columns = {"cost": cost, "mean": values.mean(axis=1), "std": values.std(axis=1, ddof=0)}
-        part = pd.DataFrame(columns).assign(kind=kind, measure=measure).reset_index()
-        parts.append(part.merge(seeds.reset_index(), on=SERIES))
-    lines = pd.concat(parts, ignore_index=True)[COLUMNS]
-    return lines[lines["mean"].notna()].sort_values(
-        [*SERIES, "measure", "place"], ignore_index=True
-    )
+        parts.append(pd.DataFrame(columns | {"measure": measure, "seeds": seeds}))
+    lines = pd.concat(parts).dropna(subset="mean").assign(kind=kind).reset_index()[COLUMNS]
+    return lines.sort_values([*SERIES, "measure", "place"], ignore_index=True)
 
 
 def draw_growth(ax: "Axes", frame: pd.DataFrame, measure: str) -> "Axes":
@@ -182,7 +179,7 @@ def draw_rows(
     for line, (name, frame) in zip(axes, rows, strict=True):
         for ax, measure in zip(line, measures, strict=True):
             draw_growth(ax, frame, measure)
-        line[0].set_title(name, loc="left", fontweight="bold")
+        head(line[0], name)
     for ax in axes[-1]:
         ax.set_xlabel(COST)
     everything = pd.concat([frame for _, frame in rows])
@@ -207,7 +204,7 @@ def draw_sets(figure: "Figure", frame: pd.DataFrame, measure: str = "recourse") 
     sets = ordered("data", frame["data"])
     for ax, name in zip(*panels(figure, sets), sets, strict=True):
         draw_growth(ax, frame[frame["data"] == name], measure)
-        ax.set_title(title("data", name), loc="left", fontweight="bold")
+        head(ax, title("data", name))
         ax.set_xlabel(COST)
     legend(figure, "policy", series_order(frame))
     return figure
@@ -232,8 +229,8 @@ def _spread(rows: pd.DataFrame, column: str) -> pd.DataFrame:
     rows = compared(rows)
     rows = rows[~rows["policy"].isin(ABLATIONS[1:]) & rows[column].notna()]
     groups = rows.groupby(["data", "predictor", "blanket", "policy"])[column]
-    frame = pd.DataFrame({"mean": groups.mean(), "std": groups.std(ddof=0), "seeds": groups.size()})
-    return frame.reset_index()
+    spread = {"mean": groups.mean(), "std": groups.std(ddof=0), "seeds": groups.size()}
+    return pd.DataFrame(spread).reset_index()
 
 
 def draw_dots(figure: "Figure", frame: pd.DataFrame, label: str) -> "Figure":
@@ -241,39 +238,30 @@ def draw_dots(figure: "Figure", frame: pd.DataFrame, label: str) -> "Figure":
     deviation over seeds.
     """
     models, sets = ordered("predictor", frame["predictor"]), ordered("data", frame["data"])
-    policies = ordered("policy", frame["policy"])
+    policies = dict(zip(ordered("policy", frame["policy"]), cycle(MARKERS), strict=False))
     axes: Any = figure.subplots(1, len(models), squeeze=False, sharey=True)
     for ax, model in zip(axes[0], models, strict=True):
-        for j, policy in enumerate(policies):
+        for j, (policy, mark) in enumerate(policies.items()):
             rows = frame[(frame["predictor"] == model) & (frame["policy"] == policy)]
             rows = rows.set_index("data").reindex(sets)
             ax.errorbar(
                 rows["mean"],
                 np.arange(len(sets)) + 0.09 * (j - (len(policies) - 1) / 2),
                 xerr=rows["std"].fillna(0),
-                fmt=MARKERS[j % len(MARKERS)],
+                fmt=mark,
                 color=colour("policy", policy),
                 ms=6 if policy == "edfa" else 4,
                 elinewidth=0.8,
                 zorder=look("policy", policy)["zorder"],
             )
-        ax.set(ylim=(len(sets) - 0.5, -0.5), yticks=range(len(sets)))
+        ax.set(ylim=(len(sets) - 0.5, -0.5), yticks=range(len(sets)), xlabel=label)
         ax.set_yticklabels([title("data", name) for name in sets])
         ax.set_yticks(np.arange(len(sets) - 1) + 0.5, minor=True)
         ax.grid(visible=False, axis="y")
         ax.grid(visible=True, axis="y", which="minor")
         ax.tick_params(axis="y", which="both", length=0)
         ax.axvline(0, color=GREY, lw=0.7)
-        ax.set_title(title("predictor", model), loc="left", fontweight="bold")
-        ax.set_xlabel(label)
-    marks = [
-        handle(
-            title("policy", name),
-            linestyle="none",
-            marker=MARKERS[j % len(MARKERS)],
-            color=colour("policy", name),
-        )
-        for j, name in enumerate(policies)
-    ]
-    legend(figure, "policy", [], marks)
+        head(ax, title("predictor", model))
+    shown = [marks("policy", [policy], marker=mark)[0] for policy, mark in policies.items()]
+    legend(figure, "policy", [], shown)
     return figure

@@ -9,7 +9,19 @@ import numpy as np
 import pandas as pd
 
 from edfa.certification import critical_losses, floor, hb_ucb, zones
-from edfa_studies.figures.style import BLACK, GREY, colour, handle, legend, look, marker, panels
+from edfa_studies.figures.style import (
+    BLACK,
+    COST,
+    GREY,
+    colour,
+    handle,
+    head,
+    legend,
+    look,
+    marker,
+    marks,
+    panels,
+)
 from edfa_studies.tables.names import NAMES, in_order, ordered, title
 from edfa_studies.tables.promises import certificate_rows, rule_rows
 from edfa_studies.tables.rows import Results, over_seeds, preferred
@@ -30,7 +42,6 @@ __all__ = [
 ]
 
 DELTA = 0.05
-COST = "cost (share of everything)"
 LEVEL: dict[str, Any] = {"color": BLACK, "lw": 0.9, "ls": (0, (1, 1.5))}
 NEEDED: dict[str, Any] = {"color": BLACK, "lw": 1.3}
 CLOSED_FORM: dict[str, Any] = {"color": BLACK, "lw": 1.1, "ls": (0, (1, 1.5))}
@@ -83,9 +94,8 @@ def draw_traces(figure: "Figure", frame: pd.DataFrame) -> "Figure":
                 ax.set_ylabel("CF Valid@K")
     figure.axes[0].set_xlim(0, 1.05 * max(0.1, float(frame["cost"].max())))  # shared by all
     figure.supxlabel(COST, fontsize=8)
-    grey: dict[str, Any] = {"color": GREY, "linestyle": "none", "ms": 4.5}
-    rules = [handle(title("rule", r), marker=marker("rule", r), **grey) for r in NAMES["rule"]]
-    bound = handle("certified bound", marker="_", mew=1, **grey)
+    rules = marks("rule", NAMES["rule"], color=GREY, ms=4.5)
+    bound = handle("certified bound", marker="_", mew=1, color=GREY, ls="none", ms=4.5)
     extra = [*rules, bound, handle("1 - alpha", **LEVEL)]
     legend(figure, "searcher", ordered("searcher", frame["searcher"]), extra)
     return figure
@@ -133,7 +143,7 @@ def draw_limits(ax: "Axes", frame: pd.DataFrame, alpha: float) -> "Axes":
 def _draw_zones(ax: "Axes", alpha: float, people: Any, top: float) -> None:
     """Colour where a certificate is possible, where more people may help, and where none can."""
     certified = np.maximum(critical_losses(people, alpha, DELTA), 0) / people
-    hopeless = np.array([_hopeless(int(n), alpha) for n in people])
+    hopeless = np.array([_hopeless(n, alpha) for n in people.tolist()])
     # Losses are whole people, so the borders are saws; drawn are the borders from which on every n
     # is on one side.
     certified = np.minimum.accumulate(certified[::-1])[::-1]
@@ -160,18 +170,10 @@ def draw_all_limits(figure: "Figure", frame: pd.DataFrame) -> "Figure":
         for ax, alpha in zip(line, alphas, strict=True):
             chosen = (frame["predictor"] == model) & (frame["alpha"] == alpha)
             draw_limits(ax, frame[chosen], alpha)
-            name = f"{title('predictor', model)}, alpha = {alpha:g}"
-            ax.set_title(name, loc="left", fontweight="bold")
+            head(ax, f"{title('predictor', model)}, alpha = {alpha:g}")
         line[0].set_ylabel("observed risk of the strictest rule")
-    points: dict[str, Any] = {"ls": "none", "ms": 5}
-    sets = [
-        handle(title("data", name), marker="o", color=colour("data", name), **points)
-        for name in ordered("data", frame["data"])
-    ]
-    searchers = [
-        handle(title("searcher", name), marker=marker("searcher", name), color=GREY, **points)
-        for name in ordered("searcher", frame["searcher"])
-    ]
+    sets = marks("data", ordered("data", frame["data"]), marker="o", ms=5)
+    searchers = marks("searcher", ordered("searcher", frame["searcher"]), color=GREY, ms=5)
     lines = [
         handle("people needed, exact", **NEEDED),
         handle("closed form", **CLOSED_FORM),
@@ -223,12 +225,9 @@ def draw_certified(figure: "Figure", frame: pd.DataFrame) -> "Figure":
     methods = ordered("method", frame["method"])
     for ax, name in zip(*panels(figure, sets, sharex=True, sharey=True), sets, strict=True):
         draw_costs(ax, frame[frame["data"] == name], searchers, methods)
-        ax.set_title(title("data", name), loc="left", fontweight="bold")
+        head(ax, title("data", name))
         ax.tick_params(labelbottom=True)
     figure.supxlabel(COST, fontsize=8)
-    marks = [
-        handle(title("method", m), ls="none", marker=marker("method", m), color=colour("method", m))
-        for m in methods
-    ]
-    legend(figure, "method", [], [*marks, handle("to the last step", **LAST_STEP)])
+    extra = [*marks("method", methods), handle("to the last step", **LAST_STEP)]
+    legend(figure, "method", [], extra)
     return figure

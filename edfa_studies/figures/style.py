@@ -11,12 +11,26 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["BLACK", "GREY", "RED", "colour", "handle", "legend", "look", "marker", "panels"]
+__all__ = [
+    "BLACK",
+    "COST",
+    "GREY",
+    "RED",
+    "colour",
+    "handle",
+    "head",
+    "legend",
+    "look",
+    "marker",
+    "marks",
+    "panels",
+]
 
 RED, BLACK, GREY = "#D55E00", "#000000", "#767676"
 SPARE = ("#56B4E9", "#999933", "#882255", "#E69F00", GREY)  # for names of the user's own
 DOTTED = [1, 1.3]
 COLUMNS = 4  # panels in a row
+COST = "cost (share of everything)"
 
 
 def look(kind: str, name: str) -> dict[str, Any]:
@@ -50,15 +64,29 @@ def handle(label: str, **style: Any) -> Any:
     return Line2D([], [], label=label, **style)
 
 
+def marks(kind: str, names: Iterable[str], **style: Any) -> list[Any]:
+    """Entries of a legend: the marker of each name in its colour, unless ``style`` has others."""
+    return [
+        handle(
+            title(kind, name),
+            **{"ls": "none", "marker": marker(kind, name), "color": colour(kind, name)} | style,
+        )
+        for name in names
+    ]
+
+
+def head(ax: "Axes", text: str) -> None:
+    """Put a bold title above the left edge of a panel."""
+    ax.set_title(text, loc="left", fontweight="bold")
+
+
 def legend(figure: "Figure", kind: str, names: Sequence[str], extra: Iterable[Any] = ()) -> None:
     """One legend above all panels: each name once, in this order, then whatever is ``extra``."""
-    handles = [handle(title(kind, name), **look(kind, name)) for name in names]
-    handles += list(extra)
-    columns = min(len(handles), 6 if len(handles) > 7 else 7)
+    handles = [*(handle(title(kind, name), **look(kind, name)) for name in names), *extra]
     figure.legend(
         handles=handles,
         loc="outside upper left",
-        ncols=max(1, columns),
+        ncols=max(1, min(len(handles), 6 if len(handles) > 7 else 7)),
         handlelength=2.6,
         columnspacing=1.4,
     )

@@ -9,11 +9,10 @@ import numpy as np
 
 from edfa.acquisition.trajectory import Trajectory
 from edfa.blanket.units import Blanket
-from edfa.explanation.partition import members
 from edfa.recourse.plans import Change, Plans
 from edfa.text.phrases import plain, value
 from edfa_studies.measures import Payload
-from edfa_studies.measures.growth import States, normalised_cost
+from edfa_studies.measures.growth import counterfactual, normalised_cost
 from edfa_studies.products import Materials
 
 __all__ = ["collect_examples"]
@@ -27,9 +26,7 @@ def collect_examples(materials: Materials) -> Payload:
     end.
     """
     trajectory = materials.trajectory("test")
-    plans = materials.plans(trajectory)
-    truth = materials.table.test.y[materials.people("test")]
-    writer = _Writer(trajectory, plans, States(trajectory, plans, materials.blanket, truth))
+    writer = _Writer(trajectory, materials.plans(trajectory), materials.blanket)
     return {"transition": writer.transitions(), "person": writer.people()}
 
 
@@ -39,12 +36,7 @@ class _Writer:
 
     trajectory: Trajectory
     plans: Plans
-    states: States
-
-    @property
-    def blanket(self) -> Blanket:
-        """The features that count."""
-        return self.states.blanket
+    blanket: Blanket
 
     def transitions(self) -> list[dict[str, Any]]:
         """Steps after which a feature that was known before, and could not turn the decision, can
@@ -54,93 +46,71 @@ class _Writer:
         had no recourse at all before, and spouses that complete a unit. No two transitions are
         about the same two features.
         """
-        trajectory, plans, states = self.trajectory, self.plans, self.states
+        trajectory, plans, flips = self.trajectory, self.plans, counterfactual(self.trajectory)
         before = np.maximum(np.arange(len(trajectory)) - 1, 0)
         stays = (trajectory.step > 0) & (trajectory.decision == trajectory.decision[before])
-        opened = (
-            states.counterfactual
-            & trajectory.known[before]
-            & ~states.counterfactual[before]
-            & stays[:, None]
-        )
+        opened = flips & trajectory.known[before] & ~flips[before] & stays[:, None]
         feature = (~np.isnan(plans.to)).argmax(axis=1)
         chosen = np.flatnonzero((plans.l0 == 1) & opened[plans.of, feature])
         rows = [
-            self._transition(int(plan))
-            | {"had_recourse": bool(plans.legal[before[plans.of[plan]]])}
-            for plan in chosen[:MOST]
+            self._transition(plan) | {"had_recourse": bool(plans.legal[before[plans.of[plan]]])}
+            for plan in chosen[:MOST].tolist()
         ]
         rows.sort(
-            key=lambda row: (
-                not row["helps"],
-                row["had_recourse"],
-                row["role"] != "spouse",
-                row["cost"],
-            )
+            key=lambda r: (not r["helps"], r["had_recourse"], r["role"] != "spouse", r["cost"])
         )
         distinct = {(row["asked"], row["feature"]): row for row in reversed(rows)}
         return list(reversed(distinct.values()))[:SHOWN]
 
     def _transition(self, plan: int) -> dict[str, Any]:
         """What was known, what was asked, and the change that turns the decision now."""
-        row = int(self.plans.of[plan])
-        schema, facts, asked = (
-            self.trajectory.schema,
-            self.plans.people.X[row],
-            int(self.trajectory.feature[row]),
-        )
-        change, feature = self.plans[plan].changes[0], schema.features[asked]
+        trajectory, schema, row = self.trajectory, self.trajectory.schema, int(self.plans.of[plan])
+        facts, asked = self.plans.people.X[row], int(trajectory.feature[row])
+        change = self.plans[plan].changes[0]
+        turned = schema[change.feature]
         before, after = self._values(change)
         known = [
-            j
-            for j in np.flatnonzero(~np.isnan(facts))
-            if j != asked and schema.names[j] in self.blanket
+            f"{plain(feature.title)}: {self._fact(j, facts)}"
+            for j, feature in enumerate(schema)
+            if not np.isnan(facts[j]) and j != asked and feature.name in self.blanket
         ]
         return {
-            "person": int(self.trajectory.person[self.trajectory.who[row]]),
-            "step": int(self.trajectory.step[row]),
-            "cost": float(normalised_cost(self.trajectory)[row]),
-            "known": [
-                f"{plain(schema.features[j].title)}: {self._fact(int(j), facts)}" for j in known
-            ],
-            "asked": plain(feature.title),
+            "person": int(trajectory.person[trajectory.who[row]]),
+            "step": int(trajectory.step[row]),
+            "cost": float(normalised_cost(trajectory)[row]),
+            "known": known,
+            "asked": plain(schema.features[asked].title),
             "asked_value": self._fact(asked, facts),
-            "role": self._role(feature.name),
-            "decision": self._outcome(int(self.trajectory.decision[row])),
-            "feature": plain(schema[change.feature].title),
+            "role": self._role(schema.names[asked]),
+            "decision": self._outcome(int(trajectory.decision[row])),
+            "feature": plain(turned.title),
             "from": before,
             "to": after,
             "reached": self._outcome(int(self.plans.reached[plan])),
-            "helps": schema[change.feature].actionable
-            and self.plans[plan].reached == schema.favourable,
+            "helps": turned.actionable and self.plans[plan].reached == schema.favourable,
         }
 
     def people(self) -> list[dict[str, Any]]:
         """What the first people were asked, and the first plan that they end with."""
-        trajectory, cost = self.trajectory, normalised_cost(self.trajectory)
-        inside = members(trajectory.schema.names, self.blanket)
+        trajectory, plans, blanket = self.trajectory, self.plans, self.blanket
+        cost = normalised_cost(trajectory)
         rows = []
         for i in range(min(SHOWN, len(trajectory.person))):
-            last = int(trajectory.last[i])
-            asked = [trajectory.schema.index(name) for name in trajectory.order(i)]
-            plan = self.plans[int(self.plans.first[last])] if self.plans.legal[last] else None
-            changes = plan.changes if plan else ()
+            last, asked = int(trajectory.last[i]), trajectory.order(i)
+            first = int(plans.first[last])
+            changes = plans[first].changes if plans.legal[last] else ()
             rows.append(
                 {
                     "person": int(trajectory.person[i]),
                     "steps": len(asked),
-                    "outside": int((~inside[asked]).sum()),
+                    "outside": sum(name not in blanket for name in asked),
                     "cost": float(cost[last]),
                     "decision": self._outcome(int(trajectory.decision[last])),
                     "plan": "; ".join(self._change(change) for change in changes),
-                    "reached": self._outcome(int(self.plans.reached[self.plans.first[last]]))
-                    if plan
-                    else "",
+                    "reached": self._outcome(int(plans.reached[first])) if changes else "",
                     "changes": len(changes),
-                    "outside_changes": sum(
-                        change.feature not in self.blanket for change in changes
-                    ),
-                    "asked": [plain(trajectory.schema.features[j].title) for j in asked],
+                    "outside_changes": sum(change.feature not in blanket for change in changes),
+                    "asked": [plain(trajectory.schema[name].title) for name in asked],
                 }
             )
         return rows
@@ -154,10 +124,10 @@ class _Writer:
         return value(feature, change.before, "en"), value(feature, change.after, "en")
 
     def _fact(self, feature: int, facts: Any) -> str:
-        column = self.trajectory.background.encoder.columns[feature]
-        return value(
-            self.trajectory.schema.features[feature], column.decode_one(float(facts[feature])), "en"
+        decoded = self.trajectory.background.encoder.columns[feature].decode_one(
+            float(facts[feature])
         )
+        return value(self.trajectory.schema.features[feature], decoded, "en")
 
     def _outcome(self, code: int) -> str:
         schema = self.trajectory.schema

@@ -19,7 +19,7 @@ from edfa.typing import AnyArray, BoolArray, Float64Array, Int64Array, IntArray
 from edfa_studies.measures import Payload
 from edfa_studies.products import Materials
 
-__all__ = ["States", "measure_growth", "normalised_cost"]
+__all__ = ["counterfactual", "measure_growth", "normalised_cost"]
 
 GRID = np.linspace(0, 1, 21)
 SLACK = 1e-9  # sums of prices are not exact
@@ -33,22 +33,16 @@ def measure_growth(materials: Materials) -> Payload:
     """
     trajectory = materials.trajectory("test")
     plans = materials.plans(trajectory)
-    states = States(
-        trajectory, plans, materials.blanket, materials.table.test.y[materials.people("test")]
-    )
-    units = [
-        {"head": head, "spouses": list(spouses)}
-        for head, spouses in materials.blanket.units.items()
-    ]
+    truth = materials.table.test.y[materials.people("test")]
+    states = _States(trajectory, plans, materials.blanket, truth)
     return {
         "step": [
-            {"step": k} | states.means(states.at_step(k))
+            {"step": k} | states.means(trajectory.at(k))
             for k in range(int(trajectory.step.max()) + 1)
         ],
         "cost": [states.means(states.at_cost(cost)) | {"cost": float(cost)} for cost in GRID],
         "end": [states.at_end()],
         "quality": [_quality(plans, materials, states)],
-        "unit": units,
     }
 
 
@@ -61,13 +55,14 @@ def normalised_cost(trajectory: Trajectory) -> Float64Array:
     return np.asarray((trajectory.spent - free) / max(everything - free, SLACK))
 
 
-@dataclass(frozen=True, eq=False)
-class States:
-    """Everybody at every step, as columns of shape (steps,): what is known, what can be changed,
-    who is right.
+def counterfactual(trajectory: Trajectory) -> BoolArray:
+    """Which features are known and can turn the decision by themselves, (steps, features)."""
+    return np.asarray(trajectory.known & (np.nan_to_num(np.asarray(trajectory.necessity)) > 0))
 
-    ``truth`` are the class codes of the people, (people,).
-    """
+
+@dataclass(frozen=True, eq=False)
+class _States:
+    """Everybody at every step; ``truth`` are the class codes of the people, (people,)."""
 
     trajectory: Trajectory
     plans: Plans
@@ -76,10 +71,10 @@ class States:
 
     @cached_property
     def columns(self) -> dict[str, AnyArray]:
-        """The measures of every step; each is averaged over people."""
+        """The measures of every step, (steps,) each; they are averaged over people."""
         trajectory, start = self.trajectory, self.trajectory.background.start
         inside = members(trajectory.schema.names, self.blanket)
-        active = (self.counterfactual & inside).sum(axis=1)
+        active = (counterfactual(trajectory) & inside).sum(axis=1)
         asked = trajectory.known & ~start
         return {
             "cost": normalised_cost(trajectory),
@@ -91,17 +86,6 @@ class States:
             "features": asked.sum(axis=1),
             "outside": (asked & ~inside).sum(axis=1),
         }
-
-    @property
-    def counterfactual(self) -> BoolArray:
-        """Which features are known and can turn the decision by themselves, (steps, features)."""
-        return np.asarray(
-            self.trajectory.known & (np.nan_to_num(np.asarray(self.trajectory.necessity)) > 0)
-        )
-
-    def at_step(self, step: int) -> IntArray:
-        """The row of each person at a step; who has ended is at their last."""
-        return self.trajectory.at(step)
 
     def at_cost(self, cost: float) -> IntArray:
         """The row of each person's last step within a cost."""
@@ -128,12 +112,11 @@ class States:
             "first_share": len(first) / len(self.truth),
             "blanket_size": len(self.blanket),
             "n_features": len(schema),
-            "n_start": int(self.trajectory.background.start.sum()),
         }
         return self.means(self.trajectory.last) | rest
 
 
-def _quality(plans: Plans, materials: Materials, states: States) -> dict[str, Any]:
+def _quality(plans: Plans, materials: Materials, states: _States) -> dict[str, Any]:
     """Means over every plan at every step; plausibility over some sets of known features; lift over
     first plans.
     """
@@ -144,10 +127,7 @@ def _quality(plans: Plans, materials: Materials, states: States) -> dict[str, An
     likeness = plausibility(_some_sets(plans), materials.table.train)
     return {
         "plans": len(plans),
-        "l0": float(plans.l0.mean()),
-        "l2": float(plans.l2.mean()),
-        "heom": float(plans.heom.mean()),
-        "effort": float(plans.effort.mean()),
+        **{name: float(getattr(plans, name).mean()) for name in ("l0", "l2", "effort")},
         "plausible": _mean(likeness.inlier),
         "plausible_real": _mean(likeness.inlier_base),
         "plausible_shuffled": _mean(likeness.inlier_shuffled),
@@ -183,12 +163,8 @@ def _lift(plans: Plans, materials: Materials, trajectory: Trajectory) -> float |
         return None
     first, judge = plans.first[rows], materials.judge()
     truth = materials.table.test.X[materials.people("test")][trajectory.who[rows]]
-    before, after = (
-        judge.predict_proba(truth),
-        judge.predict_proba(plans.make_changes(first, truth)),
-    )
-    reached = plans.reached[first]
-    return _mean((after - before)[np.arange(len(rows)), reached])
+    changed = judge.predict_proba(plans.make_changes(first, truth)) - judge.predict_proba(truth)
+    return _mean(changed[np.arange(len(rows)), plans.reached[first]])
 
 
 def _mean(values: AnyArray) -> float | None:

@@ -5,9 +5,9 @@ A promise is a mapping of settings: ``alphas`` and ``methods`` (bounds) are trie
 that a new target needs no change here.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from edfa.certification.certificate import Certificate
 from edfa.certification.rcps import HeldOutRisk, RecourseCertifier
 from edfa.certification.records import Records
 from edfa.certification.replay import Against, replay
-from edfa.certification.sample_size import n_required
 from edfa.typing import IntArray
 from edfa_studies.measures import Payload
 from edfa_studies.measures.growth import normalised_cost
@@ -23,38 +22,38 @@ from edfa_studies.products import Materials, PartName
 
 __all__ = ["measure_promise"]
 
-CURVE = 40  # points of a risk curve that are kept
+Row = dict[str, Any]
 REPLAYED = ("signal", "reference", "loss")
+# Columns of the rows, and the attributes that they are.
+CERTIFICATE = {"n": "n", "people": "people", "risk": "risk", "upper": "bound", "cost": "cost"}
+STRICTEST = {"full_cost": "cost", "strictest_risk": "risk"}
+HELD_OUT = {"test_n": "n", "test_risk": "risk", "test_cost": "cost"}
+GROUP = ("alpha", "method", "n", "status", "risk", "upper", "test_n", "test_risk")
 
 
 def measure_promise(materials: Materials) -> Payload:
-    """Certificates, stop rules, risk curves, and certificates by group, for every alpha and bound
+    """Certificates, stop rules and certificates by group, for every alpha and bound
     of the promise.
     """
-    promise = {
-        name: value for name, value in materials.cell.settings["promise"].items() if name != "name"
-    }
+    promise = dict(materials.cell.settings["promise"])
+    del promise["name"]
     alphas, methods = promise.pop("alphas"), promise.pop("methods")
     replayed = {name: promise.pop(name) for name in REPLAYED if name in promise}
     calibration = _records(materials, "calibration", replayed)
     test = _records(materials, "test", replayed)
     delta = materials.cell.settings["delta"]
-    payload: Payload = {"certificate": [], "rule": [], "curve": [], "group": []}
+    payload: Payload = {"certificate": [], "rule": [], "group": []}
     for alpha in alphas:
         for method in methods:
-            result = _Result.of(
-                RecourseCertifier(alpha, delta, bound=method, **promise), calibration, test, method
-            )
-            payload["certificate"].append(result.row())
-            payload["rule"] += result.rules()
-            payload["curve"] += result.curve()
+            certifier = RecourseCertifier(alpha, delta, bound=method, **promise)
+            certificate, held_out = _certify(certifier, calibration, test)
+            payload["certificate"].append(_row(certificate, held_out, method))
+            names = {"alpha": alpha, "method": method}
+            payload["rule"] += [names | row for row in _rules(certificate, held_out)]
         certifier = RecourseCertifier(alpha, delta, bound=methods[0], **promise)
-        payload["group"] += [
-            row
-            for feature in materials.table.schema
-            if feature.sensitive and feature.kind == "categorical"
-            for row in _groups(materials, feature.name, certifier, calibration, test, methods[0])
-        ]
+        for feature in materials.table.schema:
+            if feature.sensitive and feature.kind == "categorical":
+                payload["group"] += _groups(materials, feature.name, certifier, calibration, test)
     return payload
 
 
@@ -65,22 +64,17 @@ def _records(materials: Materials, part: PartName, replayed: dict[str, Any]) -> 
     trajectory = materials.trajectory(part)
     plans = materials.plans(trajectory)
     whole = getattr(materials.table, part).X[materials.people(part)]
-    signal: Any = (
-        replayed.get("signal", "uncertainty") if len(plans) else np.ones(len(plans.people))
-    )
+    name = replayed.get("signal", "uncertainty")
     records = replay(
         plans,
-        signal=signal,
+        signal=name if len(plans) else np.ones(len(plans.people)),
         against=Against(replayed.get("reference", "trajectory_end"), whole),
         loss=replayed.get("loss", "recourse"),
         advisor=materials.cell.key,
         favourable=materials.desired_class,
     )
-    records = replace(
-        records,
-        spent=np.maximum(normalised_cost(trajectory), 0.0),
-        signal_name=replayed.get("signal", "uncertainty"),
-    )
+    spent = np.maximum(normalised_cost(trajectory), 0.0)
+    records = replace(records, spent=spent, signal_name=name)
     return records if materials.desired_class is None else _count_granted(records, trajectory.last)
 
 
@@ -99,108 +93,48 @@ def _count_granted(records: Records, last: IntArray) -> Records:
     return replace(records, legal=legal, loss=loss, signal=signal)
 
 
-@dataclass(frozen=True, eq=False)
-class _Result:
-    """A certificate, what its rule does to test people (None if none of them has a plan), and the
-    method's name.
+def _certify(
+    certifier: RecourseCertifier, calibration: Records, test: Records | None
+) -> tuple[Certificate, HeldOutRisk | None]:
+    """A certificate from calibration people, and what its rule does to test people; None if none
+    of them has a plan.
     """
+    certifier.calibrate(calibration)
+    held_out: Any = None if test is None else certifier.evaluate(test)
+    certificate: Any = certifier.certificate_
+    return certificate, held_out
 
-    certificate: Certificate
-    held_out: HeldOutRisk | None
-    method: str
 
-    @classmethod
-    def of(
-        cls, certifier: RecourseCertifier, calibration: Records, test: Records | None, method: str
-    ) -> "_Result":
-        """Certify from calibration people and look at test people."""
-        certifier.calibrate(calibration)
-        held_out: Any = None if test is None else certifier.evaluate(test)
-        return cls(cast(Certificate, certifier.certificate_), held_out, method)
+def _taken(source: object, columns: Mapping[str, str]) -> Row:
+    """Attributes of something as a row."""
+    return {column: getattr(source, name) for column, name in columns.items()}
 
-    def row(self) -> dict[str, Any]:
-        """Everything about the certificate in one row."""
-        made, test = self.certificate, self.held_out
-        row = self._names() | {
-            "status": made.status,
-            "tau": _finite(made.tau),
-            "n": made.n,
-            "people": made.people,
-            "risk": made.risk,
-            "upper": made.bound,
-            "cost": made.cost,
-            "early": made.triggered,
-        }
-        if made.curve:
-            strictest = made.curve[0]
-            needed = n_required(made.alpha, strictest.risk, made.delta)
-            row |= {
-                "full_cost": strictest.cost,
-                "strictest_risk": strictest.risk,
-                "floor": needed.floor,
-            }
-            row |= {
-                "n_first": needed.first,
-                "n_stable": needed.stable,
-                "n_closed": needed.closed_form,
-            }
-        if test is not None:
-            row |= {
-                "test_n": test.n,
-                "test_risk": test.risk,
-                "test_cost": test.cost,
-                "test_early": test.triggered,
-            }
-        return row
 
-    def rules(self) -> list[dict[str, Any]]:
-        """The three stop rules: at the first plan, at the certified threshold, at the end."""
-        made, test = self.certificate, self.held_out
-        if not made.curve:
-            return []
-        first, last = made.curve[-1], made.curve[0]
-        rows: list[dict[str, Any]] = [
-            {
-                "rule": "first",
-                "cost": first.cost,
-                "valid": 1 - first.risk,
-                "lower": 1 - first.bound,
-            },
-            {"rule": "last", "cost": last.cost, "valid": 1 - last.risk, "lower": 1 - last.bound},
-        ]
-        rows[0] |= {"test_valid": None if test is None else 1 - test.first}
-        rows[1] |= {"test_valid": None if test is None else 1 - test.last}
-        if made.certified and made.risk is not None and made.bound is not None:
-            safe: dict[str, Any] = {
-                "rule": "safe",
-                "cost": made.cost,
-                "valid": 1 - made.risk,
-                "lower": 1 - made.bound,
-            }
-            safe |= {} if test is None else {"test_valid": 1 - test.risk, "test_cost": test.cost}
-            rows.append(safe)
-        return [
-            self._names() | {"n": made.n, "test_n": None if test is None else test.n} | row
-            for row in rows
-        ]
+def _row(made: Certificate, test: HeldOutRisk | None, method: str) -> Row:
+    """Everything about a certificate in one row."""
+    row = {"alpha": made.alpha, "method": method, "status": made.status, "tau": _finite(made.tau)}
+    row |= _taken(made, CERTIFICATE)
+    if made.curve:
+        row |= _taken(made.curve[0], STRICTEST)
+    return row if test is None else row | _taken(test, HELD_OUT)
 
-    def curve(self) -> list[dict[str, Any]]:
-        """Some points of the risk curve, with both ends."""
-        points = self.certificate.curve
-        if not points:
-            return []
-        kept = np.unique(
-            np.linspace(0, len(points) - 1, min(CURVE, len(points))).round().astype(int)
-        )
-        return [
-            self._names()
-            | {"tau": _finite(points[i].tau), "cost": points[i].cost}
-            | {"valid": 1 - points[i].risk, "lower": 1 - points[i].bound}
-            for i in kept
-        ]
 
-    def _names(self) -> dict[str, Any]:
-        return {"alpha": self.certificate.alpha, "method": self.method}
+def _rules(made: Certificate, test: HeldOutRisk | None) -> Iterator[Row]:
+    """The three stop rules: at the first plan, at the end, at the certified threshold."""
+    if not made.curve:
+        return
+    rules: dict[str, Any] = {"first": made.curve[-1], "last": made.curve[0]}
+    if made.certified and made.risk is not None and made.bound is not None:
+        rules["safe"] = made
+    for name, rule in rules.items():
+        row: Row = {"n": made.n, "test_n": None if test is None else test.n, "rule": name}
+        row |= {"cost": rule.cost, "valid": 1 - rule.risk, "lower": 1 - rule.bound}
+        if test is None:
+            yield row
+        elif rule is made:
+            yield row | {"test_valid": 1 - test.risk, "test_cost": test.cost}
+        else:
+            yield row | {"test_valid": 1 - getattr(test, name)}
 
 
 def _groups(
@@ -209,24 +143,26 @@ def _groups(
     certifier: RecourseCertifier,
     calibration: Records,
     test: Records,
-    method: str,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Row]:
     """A certificate for each group that a feature makes, and what its rule does to test people of
     the group.
     """
-    labels = {}
-    for part, records in (("calibration", calibration), ("test", test)):
-        words = (
-            getattr(materials.table, part).frame[feature].fillna("not known").astype(str).to_numpy()
+
+    def labels(part: PartName, records: Records) -> Any:
+        column = getattr(materials.table, part).frame[feature]
+        words = column.fillna("not known").astype(str).to_numpy()
+        return words[np.asarray(records.person, dtype=np.int64)]
+
+    of_calibration, of_test = labels("calibration", calibration), labels("test", test)
+    for group in np.unique(of_calibration):
+        tested = of_test == group
+        certificate, held_out = _certify(
+            replace(certifier),
+            calibration.take(of_calibration == group),
+            test.take(tested) if tested.any() else None,
         )
-        labels[part] = words[np.asarray(records.person, dtype=np.int64)]
-    for group in np.unique(labels["calibration"]):
-        members, tested = labels["calibration"] == group, labels["test"] == group
-        held_out = test.take(tested) if tested.any() else None
-        result = _Result.of(replace(certifier), calibration.take(members), held_out, method)
-        row = result.row()
-        kept = ("alpha", "method", "n", "status", "risk", "upper", "test_n", "test_risk")
-        yield {"feature": feature, "group": str(group)} | {name: row.get(name) for name in kept}
+        row = _row(certificate, held_out, str(certifier.bound))
+        yield {"feature": feature, "group": str(group)} | {name: row.get(name) for name in GROUP}
 
 
 def _finite(tau: float | None) -> float | None:

@@ -84,9 +84,9 @@ def test_progress_counts_cells(tmp_path):
     told = []
     run(tmp_path, toy_cells(1, "sleep", seconds=0), jobs=1)
     run(tmp_path, toy_cells(4, "sleep", seconds=0.02), jobs=1, progress=told.append)
-    assert [now.done for now in told] == [0, 1, 2, 3, 4, 4]
+    assert [now.done for now in told] == [0, 1, 2, 3, 4]
     assert told[0] == Progress(4)
-    assert [now.left for now in told] == [4, 3, 2, 1, 0, 0]
+    assert [now.left for now in told] == [4, 3, 2, 1, 0]
 
 
 def test_a_failed_cell_is_a_row_and_is_tried_anew_when_asked(tmp_path):
