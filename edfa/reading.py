@@ -35,6 +35,7 @@ __all__ = [
     "parse",
     "parse_json",
     "parse_object",
+    "parse_toml",
     "read_bytes",
     "read_entries",
     "read_json",
@@ -134,6 +135,15 @@ def parse_json(text: str, name: str) -> Any:
         raise UnreadableError(f"{name} is nested too deeply") from None
     except ValueError as error:
         raise UnreadableError(f"{name} is not JSON: {error}") from None
+
+
+def parse_toml(text: str, name: str) -> dict[str, Any]:
+    """The content of a TOML text; SchemaError that begins with ``name`` if it is none."""
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise SchemaError(f"{name}: not a TOML file: {reason}") from None
 
 
 def sha256_of(path: Path) -> str:

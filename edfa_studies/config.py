@@ -1,6 +1,5 @@
 """Study files in TOML: which cells are measured, checked as a whole before anything runs."""
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
 from functools import cached_property
@@ -12,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from edfa.errors import SchemaError, SettingError, UnknownNameError
-from edfa.reading import MEGABYTE, parse, read_text
+from edfa.reading import MEGABYTE, parse, parse_toml, read_text
 from edfa.settings import LARGEST_SEED
 from edfa_studies.cells import PARTS, Cell, Part
 from edfa_studies.parts import (
@@ -201,11 +200,7 @@ def parse_study(text: str, path: Path) -> Study:
     edfa.errors.UnknownNameError: my.toml: grid 1.policy: no policy named 'edaf'; did you mean 'edfa'?
     """  # noqa: E501
     where = path.name
-    try:
-        values = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else error
-        raise SchemaError(f"{where}: not a TOML file: {reason}") from None
+    values = parse_toml(text, where)
     if isinstance(values.get("data"), dict):
         raise SchemaError(
             f"{where}: data: a list of names; a table of your own is described in [tables.NAME]"

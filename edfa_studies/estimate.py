@@ -3,9 +3,8 @@ own cells so far.
 """
 
 import tomllib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from edfa.reading import read_resource
@@ -91,20 +90,11 @@ class Estimate:
     @property
     def basis(self) -> str:
         """In words, what the estimate is made of."""
-        open_cells = self.cells - self.done
+        left, once = self.cells - self.done, "from times measured once on another machine"
         if self.measured == 0:
-            return (
-                "from times measured once on another machine, scaled by rows, people and questions"
-            )
-        rest = (
-            ""
-            if self.measured == open_cells
-            else "; the others from times measured once on another machine"
-        )
-        return (
-            f"{self.measured:,} of {open_cells:,} open cells from cells "
-            f"like them that are done{rest}"
-        )
+            return f"{once}, scaled by rows, people and questions"
+        rest = "" if self.measured == left else f"; the others {once}"
+        return f"{self.measured:,} of {left:,} open cells from cells like them that are done{rest}"
 
 
 def measured_seconds(status: "pd.DataFrame") -> Measured:
@@ -119,8 +109,7 @@ def estimate(
     measured: Measured | None = None,
     *,
     done: Collection[str] = (),
-    made: Callable[[str, str], bool] | None = None,
-    products: "Callable[[Cell], Sequence[Product]] | None" = None,
+    made: Callable[[str, str], bool] = lambda kind, key: False,
 ) -> Estimate:
     """Estimate what is left of a study.
 
@@ -134,14 +123,11 @@ def estimate(
         Keys of the cells that are done.
     made
         Whether the cache has a product, by kind and key.
-    products
-        What a cell shares with others; by default ``edfa_studies.products.products``.
     """
-    if products is None:
-        from edfa_studies.products import Hashes
-        from edfa_studies.products import products as needed
+    from edfa_studies.products import Hashes, products
 
-        products = partial(needed, hashes=Hashes())
+    measured = measured or {}
+    hashes: Hashes = {}
     shared: dict[str, list[float]] = {}
     cells: set[str] = set()
     pieces: set[str] = set()
@@ -153,18 +139,16 @@ def estimate(
         cells |= new.keys()
         left = [cell for key, cell in new.items() if key not in done]
         seconds = sum(cell_seconds(cell, measured) for cell in left)
-        known += sum(_basis(cell) in (measured or {}) for cell in left)
-        for piece in (piece for cell in left for piece in products(cell)):
-            if piece.key not in pieces and not (made and made(piece.kind, piece.key)):
+        known += sum(_basis(cell) in measured for cell in left)
+        for piece in (piece for cell in left for piece in products(cell, hashes)):
+            if piece.key not in pieces and not made(piece.kind, piece.key):
                 shared.setdefault(piece.kind, []).append(product_seconds(piece))
                 seconds += shared[piece.kind][-1]
             pieces.add(piece.key)
         grids.append(GridEstimate(grid.title, grid.measure, len(every), len(new), seconds))
     work = tuple(Shared(kind, len(times), sum(times)) for kind, times in shared.items())
-    finished = len(cells & set(done))
-    return Estimate(
-        tuple(grids), work, len(cells), finished, known, sum(grid.seconds for grid in grids)
-    )
+    seconds = sum(grid.seconds for grid in grids)
+    return Estimate(tuple(grids), work, len(cells), len(cells & set(done)), known, seconds)
 
 
 def _basis(cell: Cell) -> tuple[str, ...]:
@@ -173,7 +157,7 @@ def _basis(cell: Cell) -> tuple[str, ...]:
 
 def cell_seconds(cell: Cell, measured: Measured | None = None) -> float:
     """The seconds of one cell, without what it shares with others."""
-    if measured and (known := measured.get(_basis(cell))) is not None:
+    if (known := (measured or {}).get(_basis(cell))) is not None:
         return known
     seconds = float(SECONDS["rest"].get(cell.measure, 1.0))
     if cell.measure == "sets":
@@ -183,7 +167,7 @@ def cell_seconds(cell: Cell, measured: Measured | None = None) -> float:
     times = SECONDS["search"][like]
     milliseconds: float = times.get(cell.searcher.of, times["nearest"])[_wanders(cell)] * factor
     parts = ("calibration", "test") if cell.measure == "promise" else ("people",)
-    most = int(0.2 * _rows(cell))
+    most = int(0.2 * _size(cell)[0])
     people = sum(min(int(cell.settings[name]), most) for name in parts)
     return seconds + people * (_steps(cell) + 1) * milliseconds / 1000
 
@@ -196,7 +180,8 @@ def product_seconds(product: "Product") -> float:
     if product.kind == "predictor":
         return _linear("fit", cell.predictor.of, thousands)
     if product.kind == "policy":
-        limit = cell.policy.settings.get("train_rows", _rows(cell)) / 1000 * _features(cell) / 20
+        rows, features = _size(cell)
+        limit = cell.policy.settings.get("train_rows", rows) / 1000 * features / 20
         return _linear("learn", cell.policy.of, min(thousands, limit))
     people = int(cell.settings[product.part if cell.measure == "promise" else "people"])
     steps, model = _steps(cell), cell.predictor
@@ -218,24 +203,20 @@ def _wanders(cell: Cell) -> bool:
     return cell.policy.of in WANDERING
 
 
+def _size(cell: Cell) -> tuple[int, int]:
+    """Rows, under the cap, and features of a cell's table."""
+    rows, features = SECONDS["sets"].get(cell.data.of, OWN_TABLE)
+    return min(rows, cell.settings["cap"] or rows), features
+
+
 def _thousands(cell: Cell) -> float:
     """Thousands of training rows, as many as would be the same work with 20 features."""
-    return 0.6 * _rows(cell) / 1000 * _features(cell) / 20
-
-
-def _rows(cell: Cell) -> int:
-    """The rows of a cell's table, under its cap."""
-    rows, cap = SECONDS["sets"].get(cell.data.of, OWN_TABLE)[0], int(cell.settings["cap"])
-    return int(min(rows, cap) if cap else rows)
-
-
-def _features(cell: Cell) -> int:
-    """The number of features of a cell's table."""
-    return int(SECONDS["sets"].get(cell.data.of, OWN_TABLE)[1])
+    rows, features = _size(cell)
+    return 0.6 * rows / 1000 * features / 20
 
 
 def _steps(cell: Cell) -> int:
     """The questions that a policy asks a person."""
-    features = _features(cell)
+    _, features = _size(cell)
     within = cell.policy.of == "random-blanket" or not _wanders(cell)
     return min(BLANKET_STEPS, features) if within else round(WANDERED * features)

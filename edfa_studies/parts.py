@@ -5,11 +5,10 @@ Names are checked when a file is read, from registries that import nothing; sett
 is expanded into cells, because their types are those of the class.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, make_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, TypeVar
 
 from edfa.acquisition import POLICIES
 from edfa.data.catalog import NAMES, load_schema
@@ -18,6 +17,7 @@ from edfa.errors import SchemaError, SettingError, UnknownNameError, UnreadableE
 from edfa.predictors import PREDICTORS
 from edfa.reading import RESOURCES, parse, sha256_of
 from edfa.recourse import SEARCHERS
+from edfa.settings import keywords, settings_class
 from edfa_studies.cells import Part
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "check_settings",
     "known_parts",
     "name_place",
-    "schema_of",
 ]
 
 SECTIONS = {
@@ -78,20 +77,10 @@ GIVEN = {
     "blanket": ("method",),
     "policy": ("desired_class",),
     "searcher": (),
-    "promise": (
-        "alpha",
-        "delta",
-        "bound",
-        "groups",
-        "group",
-        "judge",
-        "advisor",
-        "favourable",
-    ),
+    "promise": tuple("alpha delta bound groups group judge advisor favourable".split()),
 }
 """Settings that a study gives by itself, so that a file cannot."""
 E = TypeVar("E", bound=Exception)
-SCALARS = (int, float, str, bool, NoneType)
 Parts = Mapping[str, Mapping[str, Part]]
 """Every part by kind and name."""
 
@@ -174,10 +163,8 @@ def check_settings(kind: str, part: Part, where: str) -> Part:
     """
     if kind == "data" or not part.settings:
         return part
-    settings_class = RESOURCES.get(
-        ("settings", kind, part.of), lambda: _settings_class(kind, part.of)
-    )
-    parsed = parse(settings_class, part.settings, where)
+    fields = RESOURCES.get(("settings", kind, part.of), lambda: _settings_of(kind, part.of))
+    parsed = parse(fields, part.settings, where)
     checked = {key: _plain(getattr(parsed, key)) for key in part.settings}
     threshold = checked.get("threshold")
     if threshold not in (None, "balanced") and (
@@ -194,55 +181,27 @@ def _plain(value: Any) -> Any:
     return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
-def _settings_class(kind: str, of: str) -> type[Any]:
+def _settings_of(kind: str, of: str) -> type[Any]:
     """A dataclass with one field for each setting that a file may give to a part."""
-    owners = _owners(kind, of)
-    annotations = {
-        name: json_type
-        for owner in owners
-        for name, annotation in _keywords(owner).items()
-        if name not in GIVEN[kind] and (json_type := _json_type(annotation)) is not None
-    }
-    if kind == "predictor":
-        # "balanced": the share of the training people's favourable class
-        annotations["threshold"] = float | str
-    if hasattr(owners[0], "fit_rows"):
-        annotations["train_rows"] = int  # the largest number of training people that it learns from
-    if kind == "promise":
-        annotations |= {"alphas": tuple[float, ...], "methods": tuple[str, ...]}
-    fields = [(name, type_, field(default=None)) for name, type_ in annotations.items()]
-    return make_dataclass("Settings", fields)
-
-
-def _owners(kind: str, of: str) -> tuple[Callable[..., Any], ...]:
-    """What takes the settings of a part as keywords."""
+    owners: tuple[Callable[..., Any], ...]
+    more: dict[str, Any] = {}
     if kind == "blanket":
         from edfa.blanket.discovery import Search
 
-        return (Search,)
-    if kind == "promise":
+        owners = (Search,)
+    elif kind == "promise":
         from edfa.certification.rcps import RecourseCertifier
         from edfa.certification.replay import Against, replay
 
-        return (RecourseCertifier, Against, replay)
-    return (REGISTRIES[kind][of],)
-
-
-def _keywords(owner: Callable[..., Any]) -> dict[str, Any]:
-    """The annotation of each keyword that a function, or a class when it is made, takes."""
-    takes = cast(Any, owner).__init__ if isinstance(owner, type) else owner
-    return {
-        name: annotation for name, annotation in takes.__annotations__.items() if name != "return"
-    }
-
-
-def _json_type(annotation: Any) -> Any:
-    """The part of an annotation that a study file can hold; None if there is none."""
-    if (origin := get_origin(annotation)) in (Union, UnionType):
-        held = [kind for kind in map(_json_type, get_args(annotation)) if kind is not None]
-        return Union[tuple(held)] if any(kind is not NoneType for kind in held) else None  # noqa: UP007
-    holds = (Literal, tuple, list, Sequence, Mapping)
-    return annotation if annotation in SCALARS or origin in holds else None
+        owners = (RecourseCertifier, Against, replay)
+        more = {"alphas": tuple[float, ...], "methods": tuple[str, ...]}
+    else:
+        owners = (REGISTRIES[kind][of],)
+        if kind == "predictor":  # "balanced": the share of the training people's favourable class
+            more = {"threshold": float | str}
+        elif hasattr(owners[0], "fit_rows"):  # the largest number of people that it learns from
+            more = {"train_rows": int}
+    return settings_class(*owners, leave_out=GIVEN[kind], **more)
 
 
 def check_promise(promise: Mapping[str, Any], delta: float, where: str) -> None:
@@ -255,7 +214,7 @@ def check_promise(promise: Mapping[str, Any], delta: float, where: str) -> None:
         raise name_place(UnknownNameError("signal", promise["signal"], signals), f"{where}.signal")
     if not promise["alphas"] or not promise["methods"]:
         raise SchemaError(f"{where}: at least one of alphas and one of methods")
-    taken = _keywords(RecourseCertifier).keys() - {"signal"}
+    taken = keywords(RecourseCertifier).keys() - {"signal"}
     settings = {key: value for key, value in promise.items() if key in taken}
     for alpha in promise["alphas"]:
         for method in promise["methods"]:
@@ -267,20 +226,16 @@ def check_promise(promise: Mapping[str, Any], delta: float, where: str) -> None:
 
 def check_directions(predictor: Part, sets: Iterable[Part], where: str) -> None:
     """Refuse a model that cannot obey the directions of a card, in the card's reading."""
-    if "monotone" in _keywords(PREDICTORS[predictor.of]):
+    if "monotone" in keywords(PREDICTORS[predictor.of]):
         return
     for data in sets:
-        if any(feature.monotone for feature in schema_of(data)):
+        card = data.settings.get("card")
+        schema = load_schema(data.of) if card is None else Schema.read(card)
+        if any(feature.monotone for feature in schema):
             raise SchemaError(
                 f"{where}.predictor: {predictor.name} cannot obey the directions on the card of "
                 f"{data.name}, which reading = 'card' asks for"
             )
-
-
-def schema_of(data: Part) -> Schema:
-    """The schema of a data set, from its card alone."""
-    card = data.settings.get("card")
-    return load_schema(data.of) if card is None else Schema.read(card)
 
 
 def name_place(error: E, where: str) -> E:

@@ -6,7 +6,6 @@ keys are its settings. ``[rules]``, or ``rules = "FILE"``, are the operator's ru
 a user model. Paths start at the folder of the file.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from edfa.advice.advisor import Advisor
 from edfa.data.rules import Rules
 from edfa.errors import EdfaError, SchemaError, UnknownNameError
 from edfa.predictors import PREDICTORS
-from edfa.reading import parse, read_text
+from edfa.reading import parse, parse_toml, read_text
 from edfa.recourse import SEARCHERS
 from edfa.settings import Registry, settings_class
 
@@ -84,12 +83,7 @@ class AdvisorFile:
 def read_advisor(path: str | Path) -> AdvisorFile:
     """Read an advisor file; see ``parse_advisor`` for what it raises."""
     path = Path(path)
-    try:
-        values = tomllib.loads(read_text(path))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else error
-        raise SchemaError(f"{path.name}: not a TOML file: {reason}") from None
-    return parse_advisor(values, path.parent, path.name)
+    return parse_advisor(parse_toml(read_text(path), path.name), path.parent, path.name)
 
 
 def parse_advisor(

@@ -198,7 +198,11 @@ def test_a_file_holds_peoples_own_rules(name, people, tmp_path):
             '{"row": 40}',
             "r.jsonl: there is no row 40; the rows are numbered from 0 to 39",
         ),
-        ("r.csv", "row,lockd\n1,age\n", "no setting of an overlay is called 'lockd'; did you mean 'locked'"),
+        (
+            "r.csv",
+            "row,lockd\n1,age\n",
+            "no setting of an overlay is called 'lockd'; did you mean 'locked'",
+        ),
         ("r.csv", "locked\nage\n", "r.csv has no column 'row'"),
         (
             "r.csv",

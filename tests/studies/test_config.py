@@ -530,8 +530,8 @@ def test_times_of_cells_that_are_done_are_better_than_any_table():
     )
     measured = measured_seconds(status)
     assert cell_seconds(cells[1], measured) == 200
-    none = estimate(study, products=lambda cell: ())
-    some = estimate(study, measured, done={cells[0].key}, products=lambda cell: ())
+    none = estimate(study)
+    some = estimate(study, measured, done={cells[0].key}, made=lambda kind, key: True)
     assert (none.measured, none.done, some.measured, some.done) == (0, 0, 2, 1)
     assert some.seconds == 400
     assert "measured once" in none.basis
