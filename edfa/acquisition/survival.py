@@ -140,12 +140,9 @@ class SurvivalPolicy(Policy):
             raise SettingError("predictor: survival is a fact about a model; pass the fitted one")
         super().fit(train, predictor)
         self.searcher_ = clone(self.searcher).fit(train)
-        steps = (
-            ()
-            if self.personal
-            else self._learn_order(train, predictor, count_jobs(n_jobs), progress)
-        )
-        self.steps_ = tuple(steps)
+        self.steps_ = ()
+        if not self.personal:
+            self.steps_ = tuple(self._learn_order(train, predictor, count_jobs(n_jobs), progress))
         return self
 
     def _learn_order(
@@ -154,8 +151,7 @@ class SurvivalPolicy(Policy):
         """Greedy search: from the start set on, always the question that adds most mean survival
         per cost.
         """
-        schema = train.schema
-        inside = members(schema.names, self.blanket) & ~never_asked(schema, self.rules)
+        schema, inside = train.schema, self._asked(train.schema)
         chosen = np.random.default_rng(self.seed).permutation(len(train))[
             : min(self.n_people, len(train) // 2)
         ]
@@ -180,7 +176,7 @@ class SurvivalPolicy(Policy):
         before = mean_survival(known)
         while (unknown := np.flatnonzero(inside & ~known)).size:
             after = []
-            masks = [known | (np.arange(len(known)) == feature) for feature in unknown]
+            masks = [known | one for one in np.eye(len(known), dtype=bool)[unknown]]
             for survival in map_parallel(mean_survival, masks, n_jobs):
                 after.append(survival)
                 done += 1
@@ -189,25 +185,20 @@ class SurvivalPolicy(Policy):
             # The largest gain per cost; among equals the cheapest, then the first of the card.
             worth = np.maximum(np.array(after) - before, 0) / schema.costs[unknown]
             best = int(np.lexsort((schema.costs[unknown], -worth))[0])
-            yield Step(
-                schema.names[unknown[best]], float(schema.costs[unknown[best]]), before, after[best]
-            )
-            known = known | (np.arange(len(known)) == unknown[best])
-            before = after[best]
+            name = schema.names[unknown[best]]
+            yield Step(name, float(schema[name].cost), before, after[best])
+            known, before = masks[best], after[best]
 
     def score(self, people: People) -> Float64Array:
         """What each member that may be asked is worth before its price, (people, features); NaN
         elsewhere.
         """
         self._check_fitted()
-        schema = people.schema
-        asked = (
-            people.askable & members(schema.names, self.blanket) & ~never_asked(schema, self.rules)
-        )
+        asked = people.askable & self._asked(people.schema)
         if self.personal:
             now, then = self.expected(people, asked)
             return np.where(asked, np.maximum(then - now[:, None], MIN_WORTH), np.nan)
-        return np.where(asked, self._learnt_worth(schema), np.nan)
+        return np.where(asked, self._learnt_worth(people.schema), np.nan)
 
     def expected(self, people: People, asked: BoolArray) -> tuple[Float64Array, Float64Array]:
         """The expected survival of each person's advice now (people,), and once a feature is known
@@ -243,13 +234,9 @@ class SurvivalPolicy(Policy):
 
         A person who pays twice the card's price for a feature sees half its worth per cost.
         """
-        never = never_asked(schema, self.rules)
-        asked = [
-            name
-            for name in self.blanket.features
-            if not (schema[name].start or never[schema.index(name)])
-        ]
-        if any(name not in self.order_ for name in asked):
+        asked = self._asked(schema) & ~np.array([feature.start for feature in schema])
+        features = [schema.index(name) for name in self.order_]
+        if not set(np.flatnonzero(asked)) <= set(features):
             raise UnfittedError(
                 "this SurvivalPolicy has learnt no order yet; call fit(train, predictor) "
                 "first, or use personal=True"
@@ -258,9 +245,12 @@ class SurvivalPolicy(Policy):
         # Falling, however little, so that no later question overtakes an earlier one.
         falling = np.minimum.accumulate(rates) * (1 - 1e-6) ** np.arange(len(rates))
         worth = np.full(len(schema), np.nan)
-        features = [schema.index(name) for name in self.order_]
         worth[features] = falling * np.array([step.cost for step in self.steps_])
         return worth
+
+    def _asked(self, schema: Schema) -> BoolArray:
+        """The members that may be asked for, (features,)."""
+        return members(schema.names, self.blanket) & ~never_asked(schema, self.rules)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "searcher_"):
@@ -286,18 +276,11 @@ class SurvivalPolicy(Policy):
 
     def load_state(self, folder: Path | Folder, train: Table) -> Self:
         """Read the order learnt, and fit the searcher on ``train`` again."""
-        if isinstance(folder, Folder) and list(folder.files) == [
-            ORDER
-        ]:  # as advisors of format 4 have it
-            content = folder.files[ORDER]
-        else:
-            content = read_parts(folder, type(self).__name__)[1].get(ORDER, b"")
+        content = read_parts(folder, type(self).__name__)[1].get(ORDER, b"")
         with readable(folder_name(folder)):
             steps = tuple(Step(**entry) for entry in parse_json(content.decode("utf-8"), ORDER))
-            numbers = np.array(
-                [[step.cost, step.before, step.after] for step in steps], dtype=float
-            )
-        if not np.isfinite(numbers).all() or (len(numbers) and (numbers[:, 0] <= 0).any()):
+            numbers = np.array([step[1:] for step in steps], dtype=float).reshape(-1, 3)
+        if not np.isfinite(numbers).all() or (numbers[:, 0] <= 0).any():
             raise UnreadableError(
                 f"{folder_name(folder)} is damaged: an order has costs above 0, and survivals"
             )

@@ -124,13 +124,14 @@ class Trajectory:
         return float(self.spent[self.last].mean()) if len(self.person) else 0.0
 
     @cached_property
+    def first(self) -> IntArray:
+        """The row of each person's step 0, (people,)."""
+        return np.flatnonzero(self.step == 0)
+
+    @cached_property
     def last(self) -> IntArray:
         """The row of each person's last step, (people,)."""
-        return (
-            np.flatnonzero(np.append(self.who[1:] != self.who[:-1], True))
-            if len(self)
-            else np.zeros(0, np.intp)
-        )
+        return np.append(self.first, len(self))[1:] - 1
 
     @cached_property
     def known(self) -> BoolArray:
@@ -167,19 +168,18 @@ class Trajectory:
 
     def order(self, person: int) -> tuple[str, ...]:
         """The features that the person at this position was asked for and told, in order."""
-        first, end = np.searchsorted(self.who, [person, person + 1])
-        return tuple(self.schema.names[feature] for feature in self.feature[first + 1 : end])
+        asked = self.feature[self.first[person] + 1 : self.last[person] + 1]
+        return tuple(self.schema.names[feature] for feature in asked)
 
     def at(self, step: int) -> IntArray:
         """The row of each person at a step, (people,); those who ended before are at their last."""
-        first = np.searchsorted(self.who, np.arange(len(self.person)))
-        return np.minimum(first + step, self.last)
+        return np.minimum(self.first + step, self.last)
 
     def frame(self) -> pd.DataFrame:
         """A data frame with a row for every step; ``n_cf`` and ``n_sf`` are the sizes of C(A) and
         S(A).
         """
-        names = np.array([*self.schema.names, ""])
+        classes, names = self.schema.classes, np.array([*self.schema.names, ""])
         columns: dict[str, Any] = {
             "person": self.person[self.who],
             "seed": self.seed,
@@ -187,11 +187,9 @@ class Trajectory:
             "feature": names[self.feature],
             "cost": self.cost,
             "spent": self.spent,
+            **{f"p_{name}": self.probabilities[:, c] for c, name in enumerate(classes)},
+            "prediction": np.array(classes)[self.decision],
         }
-        columns |= {
-            f"p_{name}": self.probabilities[:, c] for c, name in enumerate(self.schema.classes)
-        }
-        columns["prediction"] = np.array(self.schema.classes)[self.decision]
         if self.necessity is not None:
             columns["n_cf"] = self.partition.counterfactual.sum(axis=1)
             columns["n_sf"] = self.partition.semifactual.sum(axis=1)
@@ -201,44 +199,36 @@ class Trajectory:
         """Draw the probability of the favourable class against what the person at this position had
         spent.
         """
-        first, end = np.searchsorted(self.who, [person, person + 1])
-        probability = self.probabilities[
-            first:end, self.schema.classes.index(self.schema.favourable)
-        ]
+        rows = slice(self.first[person], self.last[person] + 1)
         axes = ("spent", f"chance of {self.schema.favourable!r}")
-        return draw_steps(
-            ax, self.spent[first:end], probability, ("start", *self.order(person)), axes
-        )
+        steps = ("start", *self.order(person))
+        return draw_steps(ax, self.spent[rows], self._favourable[rows], steps, axes)
+
+    @property
+    def _favourable(self) -> Float64Array:
+        """The probability of the favourable class after every step, (steps,)."""
+        return self.probabilities[:, self.schema.classes.index(self.schema.favourable)]
 
     def _repr_html_(self) -> str:
         """A table of each person's questions and what they changed; for a single person a figure,
         too.
         """
-        favourable = self.schema.classes.index(self.schema.favourable)
-        first = np.searchsorted(self.who, np.arange(len(self.person)))
+        chance, people = self._favourable, len(self.person)
         rows = [
             [
                 int(self.person[i]),
                 " → ".join(self.order(i)) or "nothing",
-                f"{self.spent[self.last[i]]:g}",
-                (
-                    f"{self.probabilities[first[i], favourable]:.0%} → "
-                    f"{self.probabilities[self.last[i], favourable]:.0%}"
-                ),
-                self.schema.classes[self.decision[self.last[i]]],
+                f"{self.spent[last]:g}",
+                f"{chance[first]:.0%} → {chance[last]:.0%}",
+                self.schema.classes[self.decision[last]],
             ]
-            for i in range(min(len(self.person), SHOWN))
+            for i, (first, last) in enumerate(zip(self.first[:SHOWN], self.last, strict=False))
         ]
-        head = [
-            ">person",
-            "asked, in order",
-            ">spent",
-            f">chance of {self.schema.favourable}",
-            "decision",
-        ]
-        more = f", of which {SHOWN} are shown" if len(self.person) > SHOWN else ""
-        line = [html.figure(self.draw, "What each answer changed")] if len(self.person) == 1 else []
-        return html.fragment(*line, html.table(head, rows, f"{repr(self)[1:-1]}{more}"))
+        chances = f">chance of {self.schema.favourable}"
+        head = [">person", "asked, in order", ">spent", chances, "decision"]
+        more = f", of which {SHOWN} are shown" if people > SHOWN else ""
+        figure = [html.figure(self.draw, "What each answer changed")] if people == 1 else []
+        return html.fragment(*figure, html.table(head, rows, f"{repr(self)[1:-1]}{more}"))
 
     def to_json(self) -> str:
         """``frame()`` as JSON, a record for every step."""
