@@ -137,13 +137,19 @@ def parse_json(text: str, name: str) -> Any:
         raise UnreadableError(f"{name} is not JSON: {error}") from None
 
 
-def parse_toml(text: str, name: str) -> dict[str, Any]:
-    """The content of a TOML text; SchemaError that begins with ``name`` if it is none."""
+def parse_toml(text: str, name: str, error: type[EdfaError] = SchemaError) -> dict[str, Any]:
+    """The content of a TOML text; an ``error`` that begins with ``name`` if it is none.
+
+    >>> parse_toml("alpha = ", "advisor.toml")
+    Traceback (most recent call last):
+        ...
+    edfa.errors.SchemaError: advisor.toml: not a TOML file: Invalid value (at end of document)
+    """
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else error
-        raise SchemaError(f"{name}: not a TOML file: {reason}") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as problem:
+        reason = "nested too deeply" if isinstance(problem, RecursionError) else problem
+        raise error(f"{name}: not a TOML file: {reason}") from None
 
 
 def sha256_of(path: Path) -> str:
@@ -190,26 +196,30 @@ def parse_object(text: str, name: str) -> dict[str, Any]:
         raise UnreadableError(
             f"{name} is not a JSON object of names and values, but a {type(content).__name__}"
         )
-    left: list[tuple[str, Any, int]] = [("", content, 0)]
-    while left:
-        where, value, depth = left.pop()
-        if problem := _problem(value, depth):
-            raise UnreadableError(f"{name}: {_name(where)} {problem}")
-        if isinstance(value, Mapping):
-            left += [("a key", key, depth) for key in value]
-            left += [(str(key), part, depth + 1) for key, part in value.items()]
-        elif isinstance(value, list):
-            left += [(where, part, depth + 1) for part in value]
+    _check_part(content, "", name)
     return content
 
 
-def _problem(value: Any, depth: int) -> str:
-    """What is wrong with a part of an object from outside; its own parts are not looked at."""
+def _check_part(value: Any, where: str, name: str, depth: int = 0) -> None:
+    """Raise UnreadableError, which begins with ``name``, unless the part of an object from outside
+    that stands under the key ``where`` can be written again as it is.
+    """
+    problem = ""
     if depth > DEEPEST:
-        return "is nested too deeply"
-    if isinstance(value, int | float) and not abs(value) <= float_info.max:
-        return "is not a finite number"
-    return "holds half a character" if isinstance(value, str) and not is_unicode(value) else ""
+        problem = "is nested too deeply"
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            _check_part(key, "a key", name, depth)
+            _check_part(part, key, name, depth + 1)
+    elif isinstance(value, list):
+        for part in value:
+            _check_part(part, where, name, depth + 1)
+    elif isinstance(value, int | float) and not abs(value) <= float_info.max:
+        problem = "is not a finite number"
+    elif isinstance(value, str) and not is_unicode(value):
+        problem = "holds half a character"
+    if problem:
+        raise UnreadableError(f"{name}: {_name(where)} {problem}")
 
 
 def one_line(message: object) -> str:

@@ -3,6 +3,7 @@ still holds.
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,12 +76,14 @@ def certify(
     with show_progress(output) as progress:
         progress("preparing", 0, 1)
         made = advisor.certify(people, progress=progress, scheduler=scheduler, folder=folder)
-    lost = sorted(_promises(old) - _promises(made))
+    promised, before = (
+        {group for group, part in _by_group(one).items() if part.certified} for one in (made, old)
+    )
+    lost = sorted(before - promised)
     saved = keep and (replace or not lost)
     audited = saved and _save(advisor, folder, old)
-    output.say(
-        made.sentence, *dict.fromkeys(warning for part in _parts(made) for warning in part.warnings)
-    )
+    warnings = (warning for part in _by_group(made).values() for warning in part.warnings)
+    output.say(made.sentence, *dict.fromkeys(warnings))
     if audited:
         output.say(
             "The audits so far were of the old certificate, and are gone with it.", style="yellow"
@@ -92,22 +95,17 @@ def certify(
             "the new one."
         )
     output.write_json(**json.loads(made.to_json()), saved=saved)
-    if not _promises(made) or (keep and not saved):
+    if not promised or (keep and not saved):
         raise typer.Exit(EXIT_NO)
 
 
-def _parts(certificate: "Certificate | GroupCertificates | None") -> list["Certificate"]:
-    """The certificates of all groups, or the only one there is."""
-    from edfa.certification.certificate import Certificate
-
-    if certificate is None:
-        return []
-    return [certificate] if isinstance(certificate, Certificate) else list(certificate.values())
-
-
-def _promises(certificate: "Certificate | GroupCertificates | None") -> set[str]:
-    """The groups of people to whom something is promised; an empty name for everybody."""
-    return {part.group or "" for part in _parts(certificate) if part.certified}
+def _by_group(
+    certificate: "Certificate | GroupCertificates | None",
+) -> "Mapping[str, Certificate]":
+    """The certificates of all groups of people, or the only one there is under an empty name."""
+    if isinstance(certificate, Mapping):
+        return certificate
+    return {} if certificate is None else {"": certificate}
 
 
 def _save(advisor: "Advisor", folder: Path, old: "Certificate | GroupCertificates | None") -> bool:

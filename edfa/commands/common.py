@@ -96,9 +96,9 @@ class Output:
             self.console.print(*renderables, sep="\n")
 
     def write_json(self, **result: Any) -> None:
-        """Write the command's result as one JSON object, if --json was given."""
+        """Write the command's result as one JSON object in ASCII, if --json was given."""
         if self.as_json and not self.quiet:
-            sys.stdout.write(_dumps(result) + "\n")
+            sys.stdout.write(json.dumps(result, default=str) + "\n")
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -111,16 +111,6 @@ def printable(text: str, keep: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in keep else ascii(c)[1:-1] for c in text)
-
-
-def _dumps(result: dict[str, Any]) -> str:
-    """One JSON object, in ASCII if standard output cannot write it otherwise."""
-    text = json.dumps(result, ensure_ascii=False, default=str)
-    try:
-        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
-    except UnicodeEncodeError:
-        return json.dumps(result, default=str)
-    return text
 
 
 def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> "RichTable":

@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -152,29 +152,32 @@ def _user_model(
     """The user model of the advisor file, with what was typed before it; None: there is none."""
     from edfa.advice.config import ModelFile
 
-    listed = None if classes is None else tuple(name.strip() for name in classes.split(","))
-    if path is not None:
-        named = ModelFile(str(path)) if named is None else replace(named, file=str(path))
-    if named is None and listed is not None:
+    typed: dict[str, Any] = {} if path is None else {"file": str(path)}
+    if classes is not None:
+        typed["classes"] = tuple(name.strip() for name in classes.split(","))
+    if named is not None:
+        return replace(named, **typed)
+    if path is None and typed:
         raise typer.BadParameter(
             "it says something of a user model: --model", param_hint="--classes"
         )
-    return replace(named, classes=listed) if named is not None and listed else named
+    return ModelFile(**typed) if typed else None
 
 
 def _group_table(evaluation: "AdvisorEvaluation", name: str) -> "RichTable":
     """What becomes of each group of people, a row each."""
-    measures = ("people", "cost", "with\na plan", "told to\nact", "let down", "wasted")
     rows = []
     for label, group in evaluation.groups.items():
-        shares = (group.coverage, group.risk, group.wasted)
-        plan, risk, wasted = ("" if share is None else f"{share:.1%}" for share in shares)
+        plan, risk, wasted = (
+            "" if share is None else f"{share:.1%}"
+            for share in (group.coverage, group.risk, group.wasted)
+        )
         means = ["" if mean is None else f"{mean:.2f}" for mean in (group.changes, group.effort)]
         acting = str(group.n) if group.certified else "no certificate"
-        rows.append(
-            [label, str(group.people), f"{group.cost:.2f}", plan, acting, risk, wasted, *means]
-        )
-    return grid("", [name, *(f">{m}" for m in (*measures, "changes", "effort"))], rows)
+        cost = f"{group.cost:.2f}"
+        rows.append([label, str(group.people), cost, plan, acting, risk, wasted, *means])
+    measures = [">people", ">cost", ">with\na plan", ">told to\nact", ">let down", ">wasted"]
+    return grid("", [name, *measures, ">changes", ">effort"], rows)
 
 
 def _check_guesses(schema: "Schema", accepted: bool, output: Output) -> None:
@@ -183,17 +186,17 @@ def _check_guesses(schema: "Schema", accepted: bool, output: Output) -> None:
     """
     if not schema.guessed:
         return
-    head = (
-        f"Guessed by the draft of the card, {'and accepted' if accepted else 'and not confirmed'}:"
+    reached = "accepted" if accepted else "not confirmed"
+    output.say(
+        f"Guessed by the draft of the card, and {reached}:",
+        *(f"  {line}" for line in _guesses(schema)),
     )
-    output.say(head, *(f"  {line}" for line in _guesses(schema)))
     if not accepted:
-        count, first = len(schema.guessed), schema.guessed[0]
-        more = f" and {count - 1} more" if count > 1 else ""
+        count = len(schema.guessed) - 1
+        more = f" and {count} more" if count else ""
         raise SchemaError(
-            f"the card's guesses about {first!r}{more} are not confirmed; check them and "
-            "take `guessed = true` out, "
-            "or go on with --accept-guesses"
+            f"the card's guesses about {schema.guessed[0]!r}{more} are not confirmed; check them "
+            "and take `guessed = true` out, or go on with --accept-guesses"
         )
 
 

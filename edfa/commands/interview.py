@@ -3,7 +3,6 @@ replays a receipt.
 """
 
 import json
-import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -136,17 +135,16 @@ def verify(
 
 def _read_answers(path: Path) -> dict[str, Any]:
     """Answers by feature name from a JSON or TOML file; None declines."""
-    from edfa.reading import parse_json, read_text
+    from edfa.reading import parse_json, parse_toml, read_text
 
     text = read_text(path)
-    try:
-        answers = tomllib.loads(text) if path.suffix == ".toml" else parse_json(text, path.name)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UnreadableError(f"{path.name} is neither JSON nor TOML: {error}") from None
+    if path.suffix == ".toml":
+        return parse_toml(text, path.name, UnreadableError)
+    answers = parse_json(text, path.name)
     if not isinstance(answers, Mapping):
-        kind = type(answers).__name__
         raise UnreadableError(
-            f"{path.name}: answers are an object of names and values, not a {kind}"
+            f"{path.name}: answers are an object of names and values, not a "
+            f"{type(answers).__name__}"
         )
     return dict(answers)
 

@@ -2,9 +2,9 @@
 features matter.
 """
 
-import csv
 import json
 import sys
+from csv import QUOTE_NONNUMERIC
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -182,65 +182,43 @@ def _write_rows(table: "Table", out: Path) -> None:
     """Write a table's rows to a file, which is whole or as it was; read with the same card they are
     the same table.
     """
-    from edfa.writing import atomic_file
+    from edfa.writing import atomic_file, write_text
 
     if out.suffix not in (".csv", ".parquet"):
         raise SettingError(f"{out.name}: rows are written to a .csv or a .parquet file")
-    frame = table.frame
-    with atomic_file(out) as partial:
-        if out.suffix == ".parquet":
-            frame.to_parquet(partial, index=False)
-        else:  # a carriage return ends a line for many readers, so that words with one are quoted
-            texts = [frame[name] for name in frame.columns if frame[name].dtype == "str"]
-            returns = any(
-                text.str.contains("\r", regex=False).any() for text in texts
-            ) or "\r" in "".join(frame.columns)
-            quoting: Any = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
-            frame.to_csv(partial, index=False, quoting=quoting, lineterminator="\n")
+    if out.suffix == ".parquet":
+        with atomic_file(out) as partial:
+            table.frame.to_parquet(partial, index=False)
+        return
+    text = table.frame.to_csv(index=False, lineterminator="\n")
+    if "\r" in text:  # which ends a line for many readers, so that words with one are quoted
+        text = table.frame.to_csv(index=False, quoting=QUOTE_NONNUMERIC, lineterminator="\n")
+    write_text(out, text)
 
 
 def describe(table: "Table") -> "RichTable":
     """One row per feature: what its card says, and which values the table has."""
     rows = []
-    for name, row in table.describe().iterrows():
-        feature = table.schema[str(name)]
+    for feature, (_, row) in zip(table.schema, table.describe().iterrows(), strict=True):
         marks = " ".join(word for word in ("start", "sensitive") if row[word])
         missing = f" ({row['missing']:.0%} missing)" if row["missing"] else ""
         unit = f" {feature.unit}" if feature.unit and not feature.words else ""
         change = feature.change if feature.actionable else "no"
-        rows.append(
-            [
-                feature.name,
-                feature.kind,
-                f"{feature.cost:g}",
-                marks,
-                change,
-                f"{row['values']}{unit}{missing}",
-            ]
-        )
-    return grid(
-        "What can be known, and what it costs",
-        ["feature", "kind", ">cost", "", "change", "values"],
-        rows,
-    )
+        values = f"{row['values']}{unit}{missing}"
+        rows.append([feature.name, feature.kind, f"{feature.cost:g}", marks, change, values])
+    columns = ["feature", "kind", ">cost", "", "change", "values"]
+    return grid("What can be known, and what it costs", columns, rows)
 
 
 def split(table: "Table") -> "RichTable":
     """One row per part of the split: its size and the share of each class."""
     classes = table.schema.classes
-    rows = [
-        [
-            part.part,
-            f"{len(part):,}",
-            *(f"{(part.y == code).mean():.1%}" for code in range(len(classes))),
-        ]
-        for part in (table.train, table.calibration, table.test)
-    ]
-    return grid(
-        f"The split (seed {table.seed}, stratified)",
-        ["part", ">people", *(f">{c}" for c in classes)],
-        rows,
-    )
+    rows = []
+    for part in (table.train, table.calibration, table.test):
+        shares = [f"{(part.y == code).mean():.1%}" for code in range(len(classes))]
+        rows.append([str(part.part), f"{len(part):,}", *shares])
+    columns = ["part", ">people", *(f">{name}" for name in classes)]
+    return grid(f"The split (seed {table.seed}, stratified)", columns, rows)
 
 
 def _catalog() -> list[dict[str, Any]]:
