@@ -1,6 +1,7 @@
 """Names and settings at the edge: classes by name, and checks made before any work is spent."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
+from collections import UserDict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field, make_dataclass
 from importlib import import_module
 from numbers import Integral
@@ -141,7 +142,7 @@ def _in_file(annotation: Any) -> Any:
     return annotation if annotation in scalars or origin in holds else None
 
 
-class Registry(MutableMapping[str, type[T]], Generic[T]):
+class Registry(UserDict[str, Any], Generic[T]):
     """Classes by name. An entry may be the class or ``"module:Class"``, imported when it is first
     asked for.
 
@@ -157,36 +158,21 @@ class Registry(MutableMapping[str, type[T]], Generic[T]):
     """
 
     def __init__(self, what: str, entries: Mapping[str, "str | type[T]"]) -> None:
+        super().__init__(entries)
         self.what = what
-        self._entries: dict[str, Any] = dict(entries)
 
     def __getitem__(self, name: str) -> type[T]:
-        if name not in self._entries:
-            raise UnknownNameError(self.what, name, self._entries)
-        if isinstance(entry := self._entries[name], str):
+        if name not in self.data:
+            raise UnknownNameError(self.what, name, self.data)
+        if isinstance(entry := self.data[name], str):
             module, _, attribute = entry.partition(":")
-            self._entries[name] = entry = getattr(import_module(module), attribute)
+            self.data[name] = entry = getattr(import_module(module), attribute)
         kind: type[T] = entry
         return kind
 
-    def __setitem__(self, name: str, entry: "str | type[T]") -> None:
-        self._entries[name] = entry
-
-    def __delitem__(self, name: str) -> None:
-        del self._entries[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._entries
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
     def name_of(self, kind: type[Any]) -> str:
         """The name a class is registered under."""
-        for name, entry in self._entries.items():
+        for name, entry in self.data.items():
             if entry is kind or entry == f"{kind.__module__}:{kind.__name__}":
                 return name
         raise SettingError(

@@ -177,7 +177,7 @@ def replace_folder(folder: str | Path) -> Iterator[Path]:
             partial.mkdir()
             try:
                 yield partial
-                for path in (*(partial / name for name in list_files(partial)), *_folders(partial)):
+                for path in (*partial.rglob("*"), partial):
                     _flush(path)
                 if folder.exists():
                     folder.rename(aside)
@@ -345,10 +345,6 @@ def _which(folder: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_ino, status.st_ctime_ns
-
-
-def _folders(folder: Path) -> list[Path]:
-    return [folder, *(path for path in folder.rglob("*") if path.is_dir())]
 
 
 def _leftovers(folder: Path, stem: str, suffix: str = "") -> list[Path]:
