@@ -1,5 +1,5 @@
-"""Observational necessity and sufficiency (Definitions 5 and 6): would another value of one fact turn
-the decision, and do these facts settle it whatever the others are?
+"""Observational necessity and sufficiency (Definitions 5 and 6): would another value of one fact
+turn the decision, and do these facts settle it whatever the others are?
 
 ``Support`` has the values that training people have and picks those worth asking a model about;
 ``sweep`` asks about them, in one model call for everybody who knows the same features. The
