@@ -2,7 +2,6 @@
 methods find.
 """
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,20 +39,6 @@ class Stability:
         rows = [(name, "", share) for name, share in self.members.items()]
         rows += [(child, spouse, share) for (child, spouse), share in self.pairs.items()]
         return pd.DataFrame(rows, columns=["member", "spouse", "share"])
-
-    def to_json(self) -> str:
-        """As JSON text; ``from_json`` reads it back as an equal object."""
-        pairs = [[child, spouse, share] for (child, spouse), share in self.pairs.items()]
-        return json.dumps(
-            {"version": 1, "runs": self.runs, "members": dict(self.members), "pairs": pairs}
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> "Stability":
-        """The object that ``to_json`` wrote."""
-        values = json.loads(text)
-        pairs = {(child, spouse): share for child, spouse, share in values["pairs"]}
-        return cls(values["members"], pairs, values["runs"])
 
     def _repr_html_(self) -> str:
         return str(self.frame().to_html(index=False))
@@ -118,22 +103,6 @@ class Comparison:
         rows = [[_role(b, f) for b in self.blankets.values()] for f in features]
         return pd.DataFrame(
             rows, index=pd.Index(list(features), name="feature"), columns=list(self.blankets)
-        )
-
-    def to_json(self) -> str:
-        """As JSON text; ``from_json`` reads it back as an equal object."""
-        return json.dumps(
-            {method: json.loads(blanket.to_json()) for method, blanket in self.blankets.items()}
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> "Comparison":
-        """The object that ``to_json`` wrote."""
-        return cls(
-            {
-                method: Blanket.from_json(json.dumps(values))
-                for method, values in json.loads(text).items()
-            }
         )
 
     def __str__(self) -> str:

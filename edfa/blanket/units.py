@@ -116,42 +116,11 @@ class Blanket:
         return parse(cls, values, "blanket")
 
     def _repr_html_(self) -> str:
-        return html.fragment(self._svg(), self._evidence_html())
-
-    def _svg(self) -> html.Markup:
-        """The target on the left, its parents and children in the middle, spouses on the right."""
-        rows: list[tuple[str, str]] = []
-        for head, behind in [*self.units.items(), *((u, ()) for u in self.unattached)]:
-            rows += [(head if i == 0 else "", s) for i, s in enumerate(behind or ("",))]
-        height, middle = 30 * max(len(rows), 1) + 30, 15 * max(len(rows), 1) + 25
-        names = ("outcome", "parents and children", "spouses" if self.spouses else "")
-        parts = [
-            html.svg_text(x + 80, 14, name, "middle")
-            for x, name in zip((10, 210, 410), names, strict=True)
-        ]
-        parts.append(html.svg_box(10, middle, self.target, "#4a90d940"))
-        above = 0
-        for i, (head, spouse) in enumerate(rows):
-            y = 30 * i + 40
-            if head:
-                above, dash = y, "4 3" if head in self.unattached else ""
-                parts += [
-                    html.svg_line(170, middle, 210, y, dash),
-                    html.svg_box(210, y, head, "#5aa84a40"),
-                ]
-            if spouse:
-                parts += [
-                    html.svg_line(370, above, 410, y, "4 3"),
-                    html.svg_box(410, y, spouse, "#d9a62e40"),
-                ]
-        return html.svg(580, height, f"Markov blanket of {self.target}", *parts)
-
-    def _evidence_html(self) -> html.Markup:
+        """The tree, and the weakest test that each member passed."""
         rows = [
             [n, f"{e.p:.2g}", f"{e.effect:.4f}", e.test, ", ".join(e.given)]
             for n, e in self.evidence.items()
         ]
         head = ["member", ">p", ">effect (nats)", "test", "given"]
-        return (
-            html.table(head, rows, "The weakest test each member passed") if rows else html.Markup()
-        )
+        evidence = [html.table(head, rows, "The weakest test each member passed")] if rows else []
+        return html.fragment(html.Markup("<pre>{}</pre>").format(str(self)), *evidence)

@@ -159,120 +159,92 @@ class Feature:
     translations: Mapping[str, FeatureWords] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        where = f"features.{self.name}"
-        self._check_translations(where)
+        if problem := next(self._problems(), ""):
+            raise SchemaError(f"features.{self.name}.{problem}")
+        months_of(self.takes, f"features.{self.name}.takes")
+
+    def _problems(self) -> Iterator[str]:
+        """What is wrong with it, each problem after its key."""
+        yield from self._problems_of_translations()
         for key, value, known in (("kind", self.kind, KINDS), ("change", self.change, CHANGES)):
             if value not in known:
-                raise SchemaError(
-                    f"{where}.{key}: {value!r} is not one of {', '.join(known)}{hint(value, known)}"
-                )
-        if not (math.isfinite(self.cost) and self.cost >= 0):
-            raise SchemaError(f"{where}.cost: a price is zero or more, not {self.cost}")
-        if self.effort is not None and not (math.isfinite(self.effort) and self.effort > 0):
-            raise SchemaError(f"{where}.effort: effort is a positive number, not {self.effort}")
+                yield f"{key}: {value!r} is not one of {', '.join(known)}{hint(value, known)}"
+        if not 0 <= self.cost < math.inf:
+            yield f"cost: a price is zero or more, not {self.cost}"
+        if self.effort is not None and not 0 < self.effort < math.inf:
+            yield f"effort: effort is a positive number, not {self.effort}"
         if self.range is not None:
-            self._check_range(where, *self.range)
-        self._check_levels(where)
-        if self.kind == "categorical" and self.change in ("up", "down"):
-            raise SchemaError(
-                f"{where}.change: {self.change!r} needs an order; make it ordinal, or say "
-                "free or frozen"
-            )
-        self._check_codes(where)
-        self._check_direction(where)
+            yield from self._problems_of_range(*self.range)
+        yield from self._problems_of_levels()
+        if self.kind == "categorical" and self.change in DIRECTIONS:
+            yield f"change: {self.change!r} needs an order; make it ordinal, or say free or frozen"
+        yield from self._problems_of_codes()
+        if self.monotone is not None:
+            yield from self._problems_of_direction(self.monotone)
         if not math.isfinite(self.per_year) or (self.per_year and self.kind != "continuous"):
-            raise SchemaError(
-                f"{where}.per_year: a continuous feature grows by a number a year, not "
-                f"{self.per_year}"
-            )
-        months_of(self.takes, f"{where}.takes")
+            yield f"per_year: a continuous feature grows by a number a year, not {self.per_year}"
 
-    def _check_translations(self, where: str) -> None:
-        """Raise unless translations are by language, of levels and codes that the feature has."""
+    def _problems_of_translations(self) -> Iterator[str]:
+        """Translations are by language, of levels and codes that the feature has."""
         for language, words in self.translations.items():
             if not LANGUAGE.fullmatch(language):
-                raise SchemaError(f"{where}.{language}: a language is two letters, such as de")
-            for key, known in (
-                ("levels", [str(level) for level in self.levels]),
-                ("codes", [*self.codes]),
-            ):
-                strange = [name for name in getattr(words, key) if known and name not in known]
-                if strange:
-                    raise SchemaError(
-                        f"{where}.{language}.{key}: no {key[:-1]} "
-                        f"{strange[0]!r}{hint(strange[0], known)}"
-                    )
+                yield f"{language}: a language is two letters, such as de"
+            for key, known in (("levels", [*map(str, self.levels)]), ("codes", [*self.codes])):
+                for name in getattr(words, key):
+                    if known and name not in known:
+                        yield f"{language}.{key}: no {key[:-1]} {name!r}{hint(name, known)}"
 
-    def _check_direction(self, where: str) -> None:
-        """Raise unless the good direction is one that the feature has, and may be moved in."""
-        if self.monotone is None:
-            return
-        if self.monotone not in DIRECTIONS:
-            raise SchemaError(f"{where}.monotone: up or down, not {self.monotone!r}")
+    def _problems_of_range(self, low: float, high: float) -> Iterator[str]:
+        """It is a range of numbers."""
         if self.kind == "categorical":
-            raise SchemaError(
-                f"{where}.monotone: {self.monotone!r} needs an order; make it ordinal and "
-                "list its levels"
-            )
-        if self.change in DIRECTIONS and self.change != self.monotone:
-            raise SchemaError(
-                f"{where}.monotone: {self.monotone!r} is good, but it may only change "
-                f"{self.change!r}; "
-                "no plan could use it, so say change = 'frozen'"
-            )
-
-    def _check_range(self, where: str, low: float, high: float) -> None:
-        """Raise unless ``low`` to ``high`` is a range of numbers; ``where`` is the feature's path
-        in the card.
-        """
-        if self.kind == "categorical":
-            raise SchemaError(f"{where}.range: a categorical feature has levels, not a range")
+            yield "range: a categorical feature has levels, not a range"
         if self.words:
-            raise SchemaError(
-                f"{where}.range: its levels are words; list the levels a plan may use instead"
-            )
+            yield "range: its levels are words; list the levels a plan may use instead"
         if not low < high:
-            raise SchemaError(
-                f"{where}.range: the first number must be below the second, not [{low}, {high}]"
-            )
-        if far := [end for end in (low, high) if math.isfinite(end) and abs(end) > LARGEST]:
-            raise SchemaError(
-                f"{where}.range: {far[0]:g} is no measurement; write inf for an open end"
-            )
+            yield f"range: the first number must be below the second, not [{low}, {high}]"
+        for end in (low, high):
+            if LARGEST < abs(end) < math.inf:
+                yield f"range: {end:g} is no measurement; write inf for an open end"
 
-    def _check_levels(self, where: str) -> None:
-        """Raise unless the levels differ, as texts if they are words, and numbers among them are
-        measurements.
-        """
-        if truth := [level for level in self.levels if isinstance(level, bool)]:
-            raise SchemaError(
-                f"{where}.levels: write {str(truth[0]).lower()} as a text, as it stands "
-                "in the table"
-            )
-        if any(
-            isinstance(level, int | float) and not abs(level) <= LARGEST for level in self.levels
-        ):
-            raise SchemaError(f"{where}.levels: a number is beyond {LARGEST:g}")
-        same = [str(level) if self.words else repr(float(level)) for level in self.levels]
-        if len(set(same)) < len(same):
-            twice = next(level for level in same if same.count(level) > 1)
-            raise SchemaError(f"{where}.levels: {twice!r} is listed twice")
+    def _problems_of_levels(self) -> Iterator[str]:
+        """Levels differ, as texts if they are words, and numbers among them are measurements."""
+        for level in self.levels:
+            if isinstance(level, bool):
+                text = str(level).lower()
+                yield f"levels: write {text} as a text, as it stands in the table"
+            elif isinstance(level, int | float) and not abs(level) <= LARGEST:
+                yield f"levels: a number is beyond {LARGEST:g}"
+        same = Counter(str(level) if self.words else repr(float(level)) for level in self.levels)
+        for level, times in same.items():
+            if times > 1:
+                yield f"levels: {level!r} is listed twice"
         if "" in same:
-            raise SchemaError(f"{where}.levels: an empty text is no level, it means not recorded")
+            yield "levels: an empty text is no level, it means not recorded"
 
-    def _check_codes(self, where: str) -> None:
-        """Raise unless every code is a number and the feature's values are numbers too."""
-        if self.codes and (self.kind == "categorical" or self.words):
-            raise SchemaError(
-                f"{where}.codes: only numbers can be codes; here every value is a level of its own"
-            )
+    def _problems_of_codes(self) -> Iterator[str]:
+        """Every code is a number, and the feature's values are numbers too."""
+        if self.codes and self.words:
+            yield "codes: only numbers can be codes; here every value is a level of its own"
         for code in self.codes:
             try:
                 number = float(code)
             except ValueError:
-                raise SchemaError(f"{where}.codes: {code!r} is not a number") from None
-            if not abs(number) <= LARGEST:
-                raise SchemaError(f"{where}.codes: {code!r} is not a number within {LARGEST:g}")
+                yield f"codes: {code!r} is not a number"
+            else:
+                if not abs(number) <= LARGEST:
+                    yield f"codes: {code!r} is not a number within {LARGEST:g}"
+
+    def _problems_of_direction(self, way: Direction) -> Iterator[str]:
+        """The good direction is one that the feature has, and may be moved in."""
+        if way not in DIRECTIONS:
+            yield f"monotone: up or down, not {way!r}"
+        if self.kind == "categorical":
+            yield f"monotone: {way!r} needs an order; make it ordinal and list its levels"
+        if self.change in DIRECTIONS and self.change != way:
+            yield (
+                f"monotone: {way!r} is good, but it may only change {self.change!r}; no plan could "
+                "use it, so say change = 'frozen'"
+            )
 
     @property
     def words(self) -> bool:
@@ -388,36 +360,34 @@ class Schema:
     translations: Mapping[str, SchemaWords] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.features:
-            raise SchemaError("features: a schema needs at least one")
-        names = [f.name for f in self.features]
-        if twice := sorted(n for n, times in Counter(names).items() if times > 1):
-            raise SchemaError(f"features.{twice[0]}: is described twice")
-        if self.target in names:
-            raise SchemaError(f"target.name: {self.target!r} is also a feature")
-        classes = self.classes or tuple(dict.fromkeys(self.merge.values()))
-        if classes and self.favourable not in classes:
-            raise SchemaError(
-                f"target.favourable: no class {self.favourable!r}{hint(self.favourable, classes)}"
-            )
-        if self.classes and len(set(self.classes)) < max(2, len(self.classes)):
-            raise SchemaError(
-                "target.classes: two or more different classes are needed, not "
-                f"{list(self.classes)}"
-            )
-        if stray := [c for c in self.merge.values() if self.classes and c not in self.classes]:
-            raise SchemaError(
-                f"target.merge: {stray[0]!r} is not among the classes{hint(stray[0], self.classes)}"
-            )
-        if strange := [c for c in self.words if classes and c not in classes]:
-            raise SchemaError(
-                f"target.words: {strange[0]!r} is not among the classes{hint(strange[0], classes)}"
-            )
+        if problem := next(self._problems(), ""):
+            raise SchemaError(problem)
         try:
             self.rules.check(self)
             self.rules.check_leaves_something(self)
         except (SchemaError, SettingError, UnknownNameError) as error:
             raise SchemaError(f"rules.{error}") from None
+
+    def _problems(self) -> Iterator[str]:
+        """What is wrong with the features and the target, each problem after its key."""
+        if not self.features:
+            yield "features: a schema needs at least one"
+        for name, times in sorted(Counter(self.names).items()):
+            if times > 1:
+                yield f"features.{name}: is described twice"
+        if self.target in self.names:
+            yield f"target.name: {self.target!r} is also a feature"
+        classes = self.classes or tuple(dict.fromkeys(self.merge.values()))
+        if classes and self.favourable not in classes:
+            near = hint(self.favourable, classes)
+            yield f"target.favourable: no class {self.favourable!r}{near}"
+        if self.classes and len(set(self.classes)) < max(2, len(self.classes)):
+            shown = list(self.classes)
+            yield f"target.classes: two or more different classes are needed, not {shown}"
+        for key, named in (("merge", self.merge.values()), ("words", self.words)):
+            for name in named:
+                if classes and name not in classes:
+                    yield f"target.{key}: {name!r} is not among the classes{hint(name, classes)}"
 
     def __len__(self) -> int:
         return len(self.features)

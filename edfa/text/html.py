@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "GREY",
     "Markup",
     "bullet_list",
     "definition_table",
@@ -31,10 +30,6 @@ __all__ = [
     "heading",
     "page",
     "paragraph",
-    "svg",
-    "svg_box",
-    "svg_line",
-    "svg_text",
     "table",
 ]
 
@@ -63,13 +58,10 @@ PAGE_STYLE = Markup(
 )
 SECURITY_POLICY = Markup("default-src 'none'; style-src 'unsafe-inline'")
 NUMERIC = Markup(' class="n"')  # right-aligned column
-TEXT, GREY = "currentColor", "#808080"  # grey is for lines: it can be seen on white and on black
 PAINT = re.compile(
     r"\b(fill|stroke): (#000000|#ffffff)\b(?=[^<>]*>)"
 )  # in a style, never in a text
 REPAINTED = {"#000000": "currentColor", "#ffffff": "none"}
-BOX_WIDTH = 160
-BOX_LETTERS = 22  # how many letters fit into a box
 
 
 def escaped(value: object) -> Markup:
@@ -146,49 +138,6 @@ def _caption(text: object) -> Markup:
 
 def _joined(parts: Iterable[Markup]) -> Markup:
     return Markup().join(parts)
-
-
-def svg(width: float, height: float, title: object, *parts: Markup) -> Markup:
-    """A drawing of the given size in pixels, with a title for screen readers."""
-    template = Markup(
-        '<svg xmlns="http://www.w3.org/2000/svg" width="{0:g}" height="{1:g}" viewBox="0 '
-        '0 {0:g} {1:g}"'
-        ' role="img" font-family="system-ui,sans-serif" font-size="11"><title>{2}</title>{3}</svg>'
-    )
-    return template.format(width, height, escaped(title), _joined(parts))
-
-
-def svg_text(x: float, y: float, text: object, anchor: str = "start") -> Markup:
-    """Text in a drawing."""
-    template = Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}" fill="{}">{}</text>')
-    return template.format(x, y, anchor, TEXT, escaped(text))
-
-
-def svg_line(
-    x1: float, y1: float, x2: float, y2: float, dash: str = "", stroke: str = GREY
-) -> Markup:
-    """A straight line in a drawing; ``dash`` is an SVG dash pattern such as "4 3", empty for a
-    solid line.
-    """
-    dashes = Markup(' stroke-dasharray="{}"').format(dash) if dash else ""
-    template = Markup('<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="{}"{}/>')
-    return template.format(x1, y1, x2, y2, stroke, dashes)
-
-
-def svg_box(x: float, y: float, text: str, fill: str = "none") -> Markup:
-    """A name in a box with left edge ``x`` and vertical centre ``y``; a long name is cut, hovering
-    shows it whole.
-
-    ``fill`` should be translucent, so that the name can be read on a light and on a dark page.
-    """
-    label = text if len(text) <= BOX_LETTERS else text[: BOX_LETTERS - 1] + "…"
-    template = Markup(
-        '<g><title>{}</title><rect x="{:g}" y="{:g}" width="{}" height="22" rx="6" '
-        'fill="{}" stroke="{}"/>{}</g>'
-    )
-    return template.format(
-        text, x, y - 11, BOX_WIDTH, fill, GREY, svg_text(x + BOX_WIDTH / 2, y + 4, label, "middle")
-    )
 
 
 def figure(

@@ -8,7 +8,7 @@ from random_worlds import random_mechanisms, random_network
 
 import edfa
 from edfa import Blanket, discover
-from edfa.blanket import Comparison, Search, Stability, compare, stability
+from edfa.blanket import Search, compare, stability
 from edfa.blanket.discovery import describe
 from edfa.blanket.sources import open_source
 from edfa.data.synthetic import credit_story
@@ -139,18 +139,8 @@ def test_json_text_and_html():
     html = Blanket("<y>", {"<a>": ("<b>",)}, unattached=("<c>",))._repr_html_()
     assert html.count("&lt;b&gt;") >= 1
     assert "<b>" not in html
+    assert blanket._repr_html_().count("<tr>") == 4, "a row for each member, and the head"
     assert "behind no child" in str(Blanket("y", {}, unattached=("c",)))
-
-
-@pytest.mark.browser
-def test_the_diagram_draws_each_member_once(chromium):
-    page = chromium.new_page()
-    page.set_content(discover(STORY.table(5000))._repr_html_())
-    drawn = page.locator("svg g text").all_text_contents()
-    assert sorted(drawn) == ["late_payment", "repays", "savings", "wage_came_late"]
-    assert page.locator("svg line").count() == 3
-    assert page.locator("table tbody tr").count() == 3
-    page.close()
 
 
 @pytest.mark.parametrize("method", ["hiton-mb", "bamb", "eamb", "iamb"])
@@ -166,7 +156,6 @@ def test_stability_counts_half_samples():
     assert shares.pairs["late_payment", "wage_came_late"] >= 0.8
     assert shares.members.get("telephone", 0) <= 0.2
     assert shares.runs == 10
-    assert Stability.from_json(shares.to_json()) == shares
     steps = []
     stability(STORY.table(400), B=3, progress=lambda done, total: steps.append((done, total)))
     assert steps == [(1, 3), (2, 3), (3, 3)]
@@ -184,7 +173,6 @@ def test_methods_side_by_side_share_their_tests():
         assert alone[method].units == blanket.units
     shared = max(b.tests for b in comparison.blankets.values())
     assert shared < sum(b.tests for b in alone.values())
-    assert Comparison.from_json(comparison.to_json()) == comparison
     frame = comparison.frame()
     assert list(frame) == ["hiton-mb", "bamb", "eamb", "iamb"]
     for method, blanket in comparison.blankets.items():
