@@ -16,6 +16,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from edfa.data.schema import Feature
+from edfa.data.values import to_words
 from edfa.typing import AnyArray, Float64Array, Int64Array
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "CategoricalColumn",
     "Column",
     "ContinuousColumn",
+    "as_tested",
     "finest_bins",
     "grid_ranks",
     "is_categorical",
@@ -104,6 +106,17 @@ def is_categorical(feature: Feature, distinct: int) -> bool:
     return feature.kind == "categorical" or (
         feature.kind == "ordinal" and distinct <= MAX_CATEGORICAL_LEVELS
     )
+
+
+def as_tested(values: pd.Series, feature: Feature) -> tuple[pd.Series, bool]:
+    """The validated values of a feature, (rows,), as tests treat them: words of a categorical
+    column, else numbers, in which a level counts as its position; and whether they are words.
+    """
+    if is_categorical(feature, int(values.nunique())):
+        return to_words(values), True
+    if feature.words:
+        return values.map({level: float(i) for i, level in enumerate(feature.levels)}), False
+    return values, False
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,9 @@ from edfa.errors import (
     hint,
 )
 from edfa.settings import check_seed
-from edfa.typing import Float32Array, Float64Array, Int64Array, IntArray
+from edfa.typing import AnyArray, Float32Array, Float64Array, Int64Array, IntArray
 
-__all__ = ["Table", "find_classes", "validate_features", "validate_frame"]
+__all__ = ["Table", "find_classes", "validate_features", "validate_frame", "validate_target"]
 
 Part = Literal["all", "train", "calibration", "test"]
 PARTS: tuple[Part, ...] = ("train", "calibration", "test")
@@ -351,7 +351,7 @@ def validate_frame(frame: Any, schema: Schema) -> pd.DataFrame:
     check_columns(frame, required)
     check_names(frame.columns, required)
     rows = _validate_features(frame, schema)
-    rows[schema.target] = _validate_target(frame[schema.target], schema).to_numpy()
+    rows[schema.target] = validate_target(frame[schema.target], schema).to_numpy()
     return rows
 
 
@@ -410,15 +410,16 @@ def find_classes(outcome: pd.Series, schema: Schema) -> tuple[str, ...]:
     return tuple(classes)
 
 
-def _validate_target(values: pd.Series, schema: Schema) -> pd.Series:
+def validate_target(values: pd.Series, schema: Schema, rows: AnyArray | None = None) -> pd.Series:
     """The outcome as words, merged as the card says; TargetError for gaps and labels the card does
-    not merge.
+    not merge. ``rows``: in how many rows each value stands, (values,); one each if None.
     """
     _check_scalars(values, schema.target)
     values = values.mask(find_missing(values, schema.missing, words=True) | find_gaps(values))
-    if gaps := int(values.isna().sum()):
+    counts = np.ones(len(values), dtype=int) if rows is None else rows
+    if gaps := int(counts[values.isna()].sum()):
         raise TargetError(
-            f"target {schema.target!r} is missing in {gaps} of {len(values)} rows; drop "
+            f"target {schema.target!r} is missing in {gaps} of {counts.sum()} rows; drop "
             "them or find their outcome"
         )
     words = to_words(values)

@@ -42,7 +42,6 @@ __all__ = [
     "WHOLE",
     "as_number",
     "as_word",
-    "as_words",
     "check_columns",
     "check_names",
     "check_unique",
@@ -571,11 +570,6 @@ def to_words(values: pd.Series) -> pd.Series:
             f"column {str(values.name)!r}: row {strange[0]} holds {cell}, which is no word"
         )
     return words
-
-
-def as_words(values: Any) -> list[str]:
-    """An array of values without nulls as words, by the rule for one cell."""
-    return to_words(pd.Series(values)).tolist()
 
 
 def _all_texts(values: pd.Series) -> bool:

@@ -3,19 +3,18 @@ share.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
 
-from edfa.blanket.columns import TEST_BINS, CategoricalColumn, Column, is_categorical
+from edfa.blanket.columns import TEST_BINS, CategoricalColumn, Column, as_tested
 from edfa.blanket.contingency import ContingencyTable
 from edfa.blanket.sources.correlation import Correlation, TermCorrelations
 from edfa.data.schema import Feature, Schema
-from edfa.data.table import find_classes, validate_features
-from edfa.data.values import to_words
-from edfa.errors import ColumnError, TargetError, hint
+from edfa.data.table import find_classes, validate_features, validate_target
+from edfa.errors import ColumnError
 from edfa.typing import AnyArray
 
 __all__ = [
@@ -135,25 +134,20 @@ def read_distinct(
         If the values do not fit the card.
     """
     if name == schema.target:
-        words = to_words(raw if raw.dtype.kind in "iuf" else raw.mask(raw.isin(schema.missing)))
-        labels = _rows_of(words, rows)
-        _check_outcome(
-            {None if pd.isna(label) else label: count for label, count in labels.items()}, schema
-        )
-        return words.map(dict(schema.merge)) if schema.merge else words, True
-    feature = schema[name]
-    values = _validate(raw, feature, schema)
-    if is_categorical(feature, int(values.nunique())):
-        return to_words(values), True
-    if feature.words:
-        return values.map({level: float(i) for i, level in enumerate(feature.levels)}), False
-    return values, False
+        words = validate_target(raw, schema, rows)
+        find_classes(words.repeat(np.minimum(rows, ENOUGH_ROWS).tolist()), schema)
+        return words, True
+    return as_tested(_validate(raw, schema[name], schema), schema[name])
 
 
 def fit_levels(name: str, words: pd.Series, rows: AnyArray) -> CategoricalColumn:
     """The categorical column whose words occur in so many rows, both ``(values,)``."""
-    counts = {str(w): count for w, count in _rows_of(words, rows).items() if not pd.isna(w)}
-    return CategoricalColumn.fit(name, counts, bool((rows[words.isna().to_numpy()] > 0).any()))
+    counts = pd.Series(rows).groupby(words.to_numpy(object)).sum()
+    return CategoricalColumn.fit(
+        name,
+        {str(word): int(count) for word, count in counts.items() if count},
+        bool(rows[words.isna()].any()),
+    )
 
 
 def read_column(raw: pd.Series, column: Column, translation: Translation) -> AnyArray:
@@ -161,15 +155,9 @@ def read_column(raw: pd.Series, column: Column, translation: Translation) -> Any
     return column.read(raw if translation is None else raw.astype(object).map(translation))
 
 
-def special_numbers(name: str, schema: Schema) -> list[float]:
+def special_numbers(feature: Feature) -> list[float]:
     """The numbers of a continuous feature that are codes and no measurements."""
-    return [] if schema[name].words else [float(code) for code in schema[name].codes]
-
-
-def _rows_of(words: pd.Series, rows: AnyArray) -> dict[Any, int]:
-    """The number of rows of each word; nulls are counted as one."""
-    counted = pd.Series(rows).groupby(words.to_numpy(object), dropna=False).sum()
-    return {word: int(count) for word, count in counted.items() if count}
+    return [float(code) for code in feature.codes]
 
 
 def _validate(values: pd.Series, feature: Feature, schema: Schema) -> pd.Series:
@@ -185,24 +173,3 @@ def _validate(values: pd.Series, feature: Feature, schema: Schema) -> pd.Series:
         return validate_features(pd.DataFrame({feature.name: values}), alone)[feature.name]
     except ColumnError as error:
         raise ColumnError(f"{error} (rows are counted among the different values)") from None
-
-
-def _check_outcome(labels: Mapping[str | None, int], schema: Schema) -> None:
-    """TargetError if the outcome's labels, with the number of rows of each, do not fit the card;
-    None: a gap.
-    """
-    rows = sum(labels.values())
-    if gaps := labels.get(None, 0):
-        raise TargetError(
-            f"target {schema.target!r} is missing in {gaps} of {rows} rows; drop them or "
-            "find their outcome"
-        )
-    words = [label for label in labels if label is not None]
-    if schema.merge and (stray := [word for word in words if word not in schema.merge]):
-        raise TargetError(
-            f"target {schema.target!r}: the card merges no label "
-            f"{stray[0]!r}{hint(stray[0], schema.merge)}"
-        )
-    merged = [schema.merge[word] if schema.merge else word for word in words]
-    few = [min(labels[word], ENOUGH_ROWS) for word in words]
-    find_classes(pd.Series(np.repeat(np.array(merged, dtype=object), few)), schema)

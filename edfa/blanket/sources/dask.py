@@ -71,7 +71,7 @@ class DaskRows(RemoteSource):
         if categorical:
             return fit_levels(name, values, rows)
         numbers = np.repeat(values.to_numpy(float), rows)
-        return ContinuousColumn.fit(name, numbers, special_numbers(name, schema))
+        return ContinuousColumn.fit(name, numbers, special_numbers(schema[name]))
 
     def _sum_series(self, function: Any, *arguments: Any) -> dict[str, pd.Series]:
         """Apply a function that returns named series to each partition, and add the series up by

@@ -2,19 +2,18 @@
 source.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from edfa.blanket.columns import CategoricalColumn, Column, ContinuousColumn, is_categorical
-from edfa.blanket.sources.base import TableSource
+from edfa.blanket.columns import CategoricalColumn, Column, ContinuousColumn, as_tested
+from edfa.blanket.sources.base import TableSource, special_numbers
 from edfa.blanket.sources.memory import MemoryRows
 from edfa.data.schema import Feature
 from edfa.data.table import Table
-from edfa.data.values import as_words, check_columns, to_pandas
+from edfa.data.values import check_columns, to_pandas, to_words
 from edfa.errors import DataError, EmptyTableError, SettingError, TargetError, UnknownNameError
 from edfa.typing import AnyArray
 
@@ -87,13 +86,10 @@ def _read(values: pd.Series, name: str, feature: Feature | None) -> tuple[Column
         ):
             return _read_continuous(values, name)
         return _read_categorical(values, name)
-    if is_categorical(feature, int(values.nunique())):
+    values, categorical = as_tested(values, feature)
+    if categorical:
         return _read_categorical(values, name)
-    if feature.words:
-        return _read_continuous(
-            values.map({level: i for i, level in enumerate(feature.levels)}), name
-        )
-    return _read_continuous(values, name, [float(code) for code in feature.codes])
+    return _read_continuous(values, name, special_numbers(feature))
 
 
 def _read_continuous(
@@ -104,15 +100,10 @@ def _read_continuous(
 
 
 def _read_categorical(values: pd.Series, name: str) -> tuple[CategoricalColumn, AnyArray]:
-    codes, distinct = pd.factorize(values)
-    words = as_words(distinct + 0.0 if distinct.dtype.kind == "f" else distinct)  # -0.0 is 0.0
-    counts = np.bincount(codes[codes >= 0], minlength=len(words))
-    totals: Counter[str] = Counter()  # 1 and "1" in one column are the same level
-    for word, count in zip(words, counts.tolist(), strict=True):
-        totals[word] += count
-    column = CategoricalColumn.fit(name, totals, bool((codes < 0).any()))
-    level_codes = np.array([*(column.levels.index(word) for word in words), -1], dtype=np.int64)
-    return column, level_codes[codes]
+    words = to_words(values + 0.0 if values.dtype.kind == "f" else values)  # -0.0 is 0.0
+    counts = {str(word): count for word, count in words.value_counts().items()}
+    column = CategoricalColumn.fit(name, counts, bool(words.isna().any()))
+    return column, column.read(words)
 
 
 def _read_target(

@@ -30,7 +30,7 @@ from edfa.blanket.sources.base import (
     special_numbers,
 )
 from edfa.blanket.sources.correlation import CHUNK_ROWS, Correlation, CrossProducts
-from edfa.blanket.sources.parquet_files import column_names, list_parquet
+from edfa.data.read import open_parquet
 from edfa.data.schema import Schema
 from edfa.data.values import LARGEST
 from edfa.errors import (
@@ -42,10 +42,12 @@ from edfa.errors import (
     UnreadableError,
     hint,
 )
+from edfa.reading import existing
 from edfa.typing import AnyArray
 
-__all__ = ["ParquetRows"]
+__all__ = ["ParquetRows", "list_parquet"]
 
+ENDINGS = (".parquet", ".pq")
 MEMORY = "700MB"  # DuckDB's own limit; grouping beyond it spills to disk
 MAX_TEXTS = 100_000  # different texts of a column of numbers that are read one by one
 MAX_ARMS = 1_000  # texts that SQL translates one by one
@@ -96,7 +98,8 @@ class ParquetRows(RemoteSource):
         Columns are numbered in the view: a name from outside could be that of another, or differ by
         its case alone.
         """
-        names = column_names(files[0])
+        with open_parquet(files[0]) as first:
+            names = first.schema_arrow.names  # as they are there: DuckDB may rename a beside A
         paths = ", ".join(
             _quote_text(glob.escape(str(file))) for file in files
         )  # no pattern is left in them
@@ -166,7 +169,7 @@ class ParquetRows(RemoteSource):
             column = self._checked_numbers(column, name)
             distinct = int(self._value(f"SELECT count(DISTINCT {column}) FROM raw"))
             if not feature.levels and not is_categorical(feature, distinct):
-                return self._fit_quantiles(name, column, special_numbers(name, schema))
+                return self._fit_quantiles(name, column, special_numbers(schema[name]))
         limit = f"LIMIT {MAX_TEXTS + 1}" if measured else ""
         found = self._frame(
             f"SELECT {column} AS value, count(*) AS n FROM raw GROUP BY 1 ORDER BY 1 {limit}"
@@ -179,7 +182,7 @@ class ParquetRows(RemoteSource):
             return fit_levels(name, values, rows)
         if not (measured and kind in NUMBERS):
             column = self._translated(column, name, meaning)
-        return self._fit_quantiles(name, column, special_numbers(name, schema))
+        return self._fit_quantiles(name, column, special_numbers(schema[name]))
 
     def _checked_numbers(self, column: str, name: str) -> str:
         """SQL for a column of numbers; ColumnError if one is infinite or beyond all measurement, or
@@ -268,6 +271,39 @@ class ParquetRows(RemoteSource):
                 frame = batch.to_pandas(integer_object_nulls=True)
                 products.add([self._read(frame[f"c{k}"], c) for k, c in enumerate(self.columns)])
         return products.correlation()
+
+
+def list_parquet(path: str | Path) -> list[Path]:
+    """The files that a path means: itself, all Parquet files of a folder, or those that fit a
+    pattern; never none.
+
+    A file that is there is taken by its name, whatever signs are in it; only else is ``*``, ``?``
+    or ``[`` a pattern.
+
+    Raises
+    ------
+    UnreadableError
+        If there is no such file; the message has the most similar name.
+    """
+    path = Path(path)
+    try:
+        if path.is_file():
+            return [path]
+        if path.is_dir():
+            files = sorted(
+                file for file in path.iterdir() if file.suffix.lower() in ENDINGS and file.is_file()
+            )
+            if not files:
+                raise UnreadableError(f"there is no Parquet file in the folder {path}")
+            return files
+        matching = (
+            sorted(Path(name) for name in glob.glob(str(path))) if glob.has_magic(str(path)) else []  # noqa: PTH207
+        )
+    except (OSError, ValueError) as error:  # a name that is too long, or has a zero byte
+        raise UnreadableError(
+            f"cannot look for {str(path)[:80]!r}: {getattr(error, 'strerror', error)}"
+        ) from None
+    return [file for file in matching if file.is_file()] or [existing(path)]
 
 
 def _bin_code(value: str, edges: list[float], first: int = 0) -> str:
