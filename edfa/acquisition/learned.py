@@ -33,7 +33,7 @@ from edfa.data.table import Table
 from edfa.errors import DataError, SettingError, UnknownNameError, UnreadableError
 from edfa.people import People
 from edfa.predictors.base import Predictor, Progress, UnfittedError, as_mappings
-from edfa.predictors.neural import check_weights, read_knots, restore_weights, weights_of
+from edfa.predictors.neural import load_network, read_knots, weights_of
 from edfa.predictors.tokens import find_knots, knot_positions, one_thread
 from edfa.typing import AnyArray, Float32Array, Int64Array
 
@@ -264,8 +264,7 @@ class LearnedPolicy(Policy):
                 policy._build()
                 return policy._networks()
 
-            check_weights(fresh, weights, POLICY_FILE)
-            restore_weights(fresh(), weights)
+            load_network(fresh, weights, POLICY_FILE)
         return policy
 
     def _check_fitted(self) -> None:

@@ -367,28 +367,20 @@ class SweepGroup:
         members = np.flatnonzero(new_row[self.people] >= 0)
         if not len(members):
             return None
-        cases, case = (
-            (slice(None), self.case)
-            if len(members) == len(self.case)
-            else _renumber(self.case[members])
-        )
+        cases, case = np.unique(self.case[members], return_inverse=True)
         grid, columns = self.grid.take(features)
-        probabilities, decisions = self.cached_probabilities, self.candidate_decisions[cases]
-        probabilities = None if probabilities is None else probabilities[cases]
-        if len(grid) < len(self.grid):
-            decisions = decisions[:, columns]
-            probabilities = None if probabilities is None else probabilities[:, columns]
+        chosen, probabilities = np.ix_(cases, columns), self.cached_probabilities
         return SweepGroup(
             predictor=self.predictor,
             mask=self.mask,
             people=new_row[self.people[members]],
-            case=case,
+            case=case.ravel(),
             facts=self.facts[cases],
             grid=grid,
             probabilities=self.probabilities[cases],
             decision=self.decision[cases],
-            candidate_decisions=decisions,
-            cached_probabilities=probabilities,
+            candidate_decisions=self.candidate_decisions[chosen],
+            cached_probabilities=None if probabilities is None else probabilities[chosen],
         )
 
 
@@ -403,16 +395,11 @@ class Reach:
     ----------
     value
         The nearest value of a training person that turns the decision.
-    start, end
-        The interval around it in which every value does (``end`` itself does not if the model has a
-        threshold there).
     holds
         The farthest value of a training person up to which nothing turns.
     """
 
     value: Float32Array
-    start: Float32Array
-    end: Float32Array
     holds: Float32Array
 
 
@@ -474,18 +461,19 @@ class Sweep:
             (len(rows), self.shape[1]), tuple(group for group in groups if group is not None)
         )
 
-    def reach(self, desired_class: int | None = None) -> Reach:
-        """The nearest value of each fact, in each direction, that turns the decision (to the
-        desired class).
+    def reach(self) -> Reach:
+        """The nearest value of each fact, in each direction, that turns the decision, and the
+        farthest up to which nothing does.
         """
-        parts = [np.full((*self.shape, 2), np.nan, dtype=np.float32) for _ in range(4)]
+        found = np.full((2, *self.shape, 2), np.nan, dtype=np.float32)
         for group in self.groups:
-            for feature, candidates, flips in group.by_feature(group.flips(desired_class)):
-                for way in (DOWN, UP):
-                    reach = _reach(candidates, flips, group.own_values(feature), way)
-                    for part, values in zip(parts, reach, strict=True):
-                        part[group.people, feature, way] = values[group.case]
-        return Reach(*parts)
+            for feature, candidates, flips in group.by_feature(group.flips()):
+                own = group.own_values(feature)
+                up = _reach_up(candidates, flips, own)
+                down = -_reach_up(candidates.negated(), flips[:, ::-1], -own)
+                found[:, group.people, feature, UP] = up[:, group.case]
+                found[:, group.people, feature, DOWN] = down[:, group.case]
+        return Reach(*found)
 
 
 def sweep(
@@ -524,11 +512,7 @@ def sweep(
         facts, case = _cases(X.take(people, axis=0).take(np.flatnonzero(mask), axis=1))
         order = np.argsort(case, kind="stable")
         for first in range(0, len(facts), size):
-            part = (
-                order
-                if len(facts) <= size
-                else order[(case[order] >= first) & (case[order] < first + size)]
-            )
+            part = order[(case[order] >= first) & (case[order] < first + size)]
             members = people[part], case[part] - first
             groups.append(_sweep_group(predictor, mask, members, facts[first : first + size], grid))
     return Sweep((len(X), X.shape[1]), tuple(groups))
@@ -607,12 +591,6 @@ def sufficiency(
     return Sufficiency(beta, np.sqrt(beta * (1 - beta) / draws))
 
 
-def _renumber(case: IntArray) -> tuple[IntArray, IntArray]:
-    """The distinct cases, and each entry's index among them."""
-    cases, index = np.unique(case, return_inverse=True)
-    return cases, index.ravel()
-
-
 def _cases(facts: Float32Array) -> tuple[Float32Array, IntArray]:
     """The distinct rows, and the index among them of each row."""
     if len(facts) == 1 or not facts.shape[1]:
@@ -634,58 +612,35 @@ def _sweep_group(
     ``members`` are the rows of the people and the case of each.
     """
     total, column = 1 + len(grid), grid.columns[grid.owner]
-    many = len(facts) * total >= MANY
-    if many and (decisions := predictor.decide_tries(mask, facts, column, grid.value)) is not None:
+    decisions = probabilities = None
+    if len(facts) * total >= MANY:
+        decisions = predictor.decide_tries(mask, facts, column, grid.value)
+    if decisions is not None:
         now = predictor.predict_known(mask, facts)
-        return SweepGroup(
-            predictor, mask, *members, facts, grid, now, predictor.decide(now), decisions
-        )
-    rows = np.repeat(facts[:, None, :], total, axis=1)
-    rows[:, np.arange(1, total), column] = grid.value
-    flat = predictor.predict_known(mask, rows.reshape(len(facts) * total, -1))
-    decisions = predictor.decide(flat).reshape(len(facts), total)
-    probabilities = flat.reshape(len(facts), total, -1)
+    else:
+        rows = np.repeat(facts[:, None, :], total, axis=1)
+        rows[:, np.arange(1, total), column] = grid.value
+        flat = predictor.predict_known(mask, rows.reshape(len(facts) * total, -1))
+        decisions = predictor.decide(flat).reshape(len(facts), total)[:, 1:]
+        both = flat.reshape(len(facts), total, -1)
+        now, probabilities = both[:, 0], both[:, 1:]
+    decision = predictor.decide(now)
     return SweepGroup(
-        predictor=predictor,
-        mask=mask,
-        people=members[0],
-        case=members[1],
-        facts=facts,
-        grid=grid,
-        probabilities=probabilities[:, 0],
-        decision=decisions[:, 0],
-        candidate_decisions=decisions[:, 1:],
-        cached_probabilities=probabilities[:, 1:],
+        predictor, mask, *members, facts, grid, now, decision, decisions, probabilities
     )
 
 
-def _reach(
-    candidates: CandidateValues, flips: BoolArray, own: Float32Array, way: int
-) -> tuple[Float32Array, Float32Array, Float32Array, Float32Array]:
-    """Value, start, end and holds (see ``Reach``) of one feature in one direction, each
-    (cases,).
-    """
-    if way == DOWN:  # the same upwards, with every sign turned
-        value, start, end, holds = _reach(candidates.negated(), flips[:, ::-1], -own, UP)
-        return -value, -end, -start, -holds
-    index, none = np.arange(len(candidates)), len(candidates)
-    turning = flips & (
-        candidates.low > own[:, None]
-    )  # a cell without a training person has no low: it is not offered
-    turns, first = turning.any(axis=1), turning.argmax(axis=1)
-    before = np.where(~flips & (index <= first[:, None]), index, -1).max(axis=1)
-    after = np.where(~flips & (index >= first[:, None]), index, none).min(axis=1)
-    value = candidates.low[first]
-    start, end = candidates.lower[np.minimum(before + 1, none - 1)], candidates.upper[after - 1]
-    first_turn = np.where(flips & (candidates.upper > own[:, None]), index, none).min(axis=1)
-    steady = (candidates.high > own[:, None]) & (index < first_turn[:, None])
-    holds = np.where(steady, candidates.high, np.nan)[
-        np.arange(len(own)), none - 1 - steady[:, ::-1].argmax(axis=1)
-    ]
-    return (
-        *(np.where(turns, part, np.nan).astype(np.float32) for part in (value, start, end)),
-        holds,
-    )
+def _reach_up(candidates: CandidateValues, flips: BoolArray, own: Float32Array) -> Float32Array:
+    """The value and what holds (see ``Reach``) of one feature upwards, (2, cases)."""
+    case, last = np.arange(len(own)), len(candidates) - 1
+    # A cell without a training person has no low: it is not offered.
+    turning = flips & (candidates.low > own[:, None])
+    value = np.where(turning.any(axis=1), candidates.low[turning.argmax(axis=1)], np.nan)
+    turned = np.logical_or.accumulate(flips & (candidates.upper > own[:, None]), axis=1)
+    steady = (candidates.high > own[:, None]) & ~turned
+    farthest = last - steady[:, ::-1].argmax(axis=1)
+    holds = np.where(steady, candidates.high, np.nan)[case, farthest]
+    return np.stack([value, holds]).astype(np.float32)
 
 
 def _one_per_cell(

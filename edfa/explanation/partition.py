@@ -2,9 +2,8 @@
 model leaves out.
 """
 
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -16,7 +15,6 @@ from edfa.errors import DataError, UnknownNameError
 from edfa.explanation.necessity import Support, sweep
 from edfa.predictors.base import Predictor
 from edfa.predictors.conditional import Sampler
-from edfa.text import html
 from edfa.typing import BoolArray, Float32Array, Float64Array
 
 __all__ = ["NOT_DECISIVE", "Partition", "Person", "explain", "latent_recourse", "transitions"]
@@ -50,27 +48,6 @@ class Person:
     semifactual: Mapping[str, Reason]
     alterfactual: tuple[str, ...]
     violations: Mapping[str, float]
-
-    def to_json(self) -> str:
-        """As JSON."""
-        return json.dumps(asdict(self), ensure_ascii=False)
-
-    def _repr_html_(self) -> str:
-        rows = [
-            (
-                "can turn the decision",
-                [f"{n} ({a:.0%} of values)" for n, a in self.counterfactual.items()],
-            ),
-            ("not yet", [f"{n} ({why.replace('_', ' ')})" for n, why in self.semifactual.items()]),
-            ("made no difference here", [n for n in self.alterfactual if n not in self.violations]),
-            (
-                "outside the blanket, yet turns it",
-                [f"{n} ({a:.0%})" for n, a in self.violations.items()],
-            ),
-        ]
-        return html.fragment(
-            html.definition_table((part, ", ".join(names) or "-") for part, names in rows)
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,35 +178,6 @@ class Partition:
                 name: values.ravel()
                 for name, values in (columns | {"necessity": self.necessity}).items()
             }
-        )
-
-    def _repr_html_(self) -> str:
-        """The number of people who have each feature in each part; for one person, their own
-        partition.
-        """
-        if len(self) == 1:
-            return self.person(0)._repr_html_()
-        parts = (self.counterfactual, self.semifactual & ~self.known, self.blocked)
-        counts = [part.sum(axis=0) for part in parts]
-        counts.append(self.semifactual.sum(axis=0) - counts[1] - counts[2])
-        rows = [
-            [n, *(int(c[j]) for c in counts)] for j, n in enumerate(self.names) if self.members[j]
-        ]
-        head = ["feature", ">can turn the decision", ">not known", ">blocked", ">not decisive"]
-        outside = [n for n, is_out in zip(self.names, self.alterfactual, strict=True) if is_out]
-        notes = (
-            [html.paragraph("Does not matter to this model:", ", ".join(outside))]
-            if outside
-            else []
-        )
-        broken = {
-            n: int(k) for n, k in zip(self.names, self.violations.sum(axis=0), strict=True) if k
-        }
-        if broken:
-            counts_of = ", ".join(f"{n} ({k})" for n, k in broken.items())
-            notes.append(html.paragraph("Yet these turned decisions:", counts_of))
-        return html.fragment(
-            html.table(head, rows, f"The partition in {len(self):,} states of people"), *notes
         )
 
 

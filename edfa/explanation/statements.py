@@ -13,6 +13,7 @@ from edfa.data.schema import Feature, Schema
 from edfa.explanation.necessity import DOWN, UP, Reach, Sweep, SweepGroup
 from edfa.explanation.partition import Partition
 from edfa.text.phrases import label, listed, named, plain, say, value
+from edfa.typing import Float32Array
 
 __all__ = ["Statement", "statements"]
 
@@ -43,16 +44,12 @@ def statements(
     ``swept`` and ``partition`` are of the same people; all their known features must have been
     swept.
     """
-    reach = swept.reach()
-    by_row: dict[int, tuple[Statement, ...]] = {}
+    reach, written = swept.reach(), {}
     for group in swept.groups:
         for row, case in zip(group.people.tolist(), group.case.tolist(), strict=True):
-            by_row[row] = tuple(
-                _StatementWriter(schema, encoder, reach, group, row, case, language).write(
-                    partition
-                )
-            )
-    return [by_row[row] for row in range(swept.shape[0])]
+            writer = _StatementWriter(schema, encoder, language, group, row, case)
+            written[row] = tuple(writer.write(partition, reach))
+    return [written[row] for row in range(swept.shape[0])]
 
 
 @dataclass(frozen=True)
@@ -61,50 +58,49 @@ class _StatementWriter:
 
     schema: Schema
     encoder: Encoder
-    reach: Reach
+    language: str
     group: SweepGroup
     row: int
     case: int
-    language: str
 
-    def write(self, partition: Partition) -> Iterator[Statement]:
+    @property
+    def today(self) -> int:
+        """The code of the class that is decided for now."""
+        return int(self.group.decision[self.case])
+
+    def write(self, partition: Partition, reach: Reach) -> Iterator[Statement]:
         """All statements of the person."""
-        person, today = partition.person(self.row), self._class(self.group.decision[self.case])
+        person = partition.person(self.row)
+        units = partition.blanket.units.items() if partition.blanket else ()
         for feature in self.schema:
             name = feature.name
             if name in person.counterfactual or name in person.violations:
-                yield from self._turns(feature)
+                yield from self._with_values("counterfactual", feature, reach.value)
             elif name in person.alterfactual:
-                yield Statement(
-                    "alterfactual", name, self._say("no_matter", feature, outcome=today)
-                )
+                yield Statement("alterfactual", name, self._say("no_matter", feature, self.today))
             elif person.semifactual[name] == "blocked":
-                children = [
-                    label(self.schema[child], self.language) for child in _children(partition, name)
-                ]
-                text = self._say(
-                    "blocked", feature, outcome=today, heads=listed(children, self.language, "or")
-                )
+                children = [self.schema[child] for child, spouses in units if name in spouses]
+                heads = listed([label(c, self.language) for c in children], self.language, "or")
+                text = self._say("blocked", feature, self.today, heads=heads)
                 yield Statement("semifactual", name, text)
             elif person.semifactual[name] == "not_decisive":
-                yield from self._holds(feature, today)
+                yield from self._with_values("semifactual", feature, reach.holds)
 
-    def _turns(self, feature: Feature) -> Iterator[Statement]:
-        """The nearest value in each direction that turns the decision; for a category, every level
-        that does.
+    def _with_values(
+        self, kind: Kind, feature: Feature, reach: Float32Array
+    ) -> Iterator[Statement]:
+        """The nearest value in each direction that turns the decision, for a category every level
+        that does; or the farthest values that anybody has, which do not turn it.
         """
-        for decided, values, way in self._values(feature, self.reach.value):
-            if decided != self.group.decision[self.case]:
-                text = self._sentence(
-                    self._verb(feature, way), feature, values, self._class(decided)
+        for decided, values, way in self._values(feature, reach):
+            turns = decided != self.today
+            if turns == (kind == "counterfactual"):
+                key = self._verb(feature, way) if turns else f"still_{self._verb(feature, way)}"
+                words = listed(
+                    [value(feature, v, self.language) for v in values], self.language, "or"
                 )
-                yield Statement("counterfactual", feature.name, text, tuple(values))
-
-    def _holds(self, feature: Feature, today: str) -> Iterator[Statement]:
-        """The farthest values that anybody has, which do not turn the decision."""
-        for _, values, way in self._values(feature, self.reach.holds):
-            text = self._sentence(f"still_{self._verb(feature, way)}", feature, values, today)
-            yield Statement("semifactual", feature.name, text, tuple(values))
+                text = self._say(key, feature, decided, values=words)
+                yield Statement(kind, feature.name, text, tuple(values))
 
     def _verb(self, feature: Feature, way: int | None) -> str:
         """The sentence that fits: ``falls``, ``rises``, ``is`` (another), or ``weighs`` if nobody
@@ -112,19 +108,19 @@ class _StatementWriter:
         """
         if not feature.actionable or (feature.change, way) in AGAINST:
             return "weighs"
-        own = self._own_value(feature)
+        codes = [self.group.own_values(self.schema.index(feature.name))[self.case]]
+        own = self.encoder.decode_cells(feature.name, codes)[0]
         measured = isinstance(own, int | float) and named(feature, own, self.language) is None
         return MOVES[way] if measured and way is not None else "is"
 
-    def _sentence(self, key: str, feature: Feature, values: list[Any], outcome: str) -> str:
-        """The sentence ``key`` about a feature with these values."""
-        words = [value(feature, v, self.language) for v in values]
-        return self._say(key, feature, values=listed(words, self.language, "or"), outcome=outcome)
-
-    def _say(self, key: str, feature: Feature, **words: str) -> str:
+    def _say(self, key: str, feature: Feature, outcome: int, **words: str) -> str:
+        """The sentence ``key`` about a feature; ``outcome`` is the code of a class."""
+        words["outcome"] = plain(self.schema.outcome(self.schema.classes[outcome], self.language))
         return say(f"statement.{key}", self.language, label=label(feature, self.language), **words)
 
-    def _values(self, feature: Feature, reach: Any) -> Iterator[tuple[int, list[Any], int | None]]:
+    def _values(
+        self, feature: Feature, reach: Float32Array
+    ) -> Iterator[tuple[int, list[Any], int | None]]:
         """Class codes, values that lead to each, and the direction (None for a category).
 
         For a category all levels that training people have; else the value in each direction from
@@ -141,26 +137,8 @@ class _StatementWriter:
         column: Any = self.encoder[feature.name]
         codes = np.arange(len(column.levels), dtype=np.float32)
         index = candidates.index_of(codes)
-        usable = (
-            (index >= 0)
-            & (candidates.weight[index] > 0)
-            & (codes != self.group.own_values(j)[self.case])
-        )
+        others = (candidates.weight[index] > 0) & (codes != self.group.own_values(j)[self.case])
+        usable = (index >= 0) & others
         for decided in np.unique(decisions[self.case, index[usable]]):
             chosen = codes[usable & (decisions[self.case, index] == decided)]
             yield int(decided), self.encoder.decode_cells(feature.name, chosen), None
-
-    def _own_value(self, feature: Feature) -> Any:
-        """The person's own value, in people's words."""
-        own = self.group.own_values(self.schema.index(feature.name))[self.case]
-        return self.encoder.decode_cells(feature.name, [own])[0]
-
-    def _class(self, code: Any) -> str:
-        """What people are told that a class means."""
-        return plain(self.schema.outcome(self.schema.classes[int(code)], self.language))
-
-
-def _children(partition: Partition, name: str) -> list[str]:
-    """The children in the blanket that a spouse is attached to."""
-    units = partition.blanket.units if partition.blanket else {}
-    return [child for child, spouses in units.items() if name in spouses]

@@ -2,9 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -13,18 +13,18 @@ import xgboost as xgb
 from edfa.artifacts import readable
 from edfa.errors import UnreadableError
 from edfa.predictors.base import class_probabilities, fit_temperature
-from edfa.predictors.booster_file import BoosterFile, check_boosters
+from edfa.predictors.booster_file import OBJECTIVES, BoosterFile, check_boosters, trees_of
 from edfa.reading import MEGABYTE, read_bytes
 from edfa.writing import atomic_file
 
 __all__ = [
+    "TreeSettings",
     "booster_bytes",
     "booster_hash",
+    "cached_booster",
     "load_boosters",
     "merge_boosters",
-    "read_cached",
     "train_booster",
-    "write_cached",
 ]
 
 FIXED = {
@@ -40,55 +40,56 @@ UNCHECKED = 50  # trees at most, where no row is held out to stop by
 COMPARED = 64  # random rows on which merged boosters are compared with themselves apart
 
 
-def train_booster(
-    data: xgb.DMatrix,
-    check: xgb.DMatrix | None,
-    classes: int,
-    *,
-    trees: int,
-    depth: int,
-    rate: float,
-    seed: int,
-    signs: Sequence[int] | None,
-    calibrate: bool,
-    columns: float = 1.0,
-) -> xgb.Booster:
-    """Boosted trees for ``data``, at most ``trees``, up to the one after which ``check`` is
-    predicted best.
+class TreeSettings(NamedTuple):
+    """How trees are learnt: at most how many, how deep, at which learning rate.
 
     ``signs`` are the directions of the columns, ``columns`` is the share of them that each tree may
-    use. With ``calibrate`` the booster has the attribute ``temperature``.
+    use. With ``calibrate`` a booster has the attribute ``temperature``.
     """
-    parameters: dict[str, Any] = {"max_depth": depth, "eta": rate, "seed": seed} | FIXED
-    parameters |= {"objective": "binary:logistic", "eval_metric": "logloss"}
-    if classes > 2:
-        parameters |= {
-            "objective": "multi:softprob",
-            "eval_metric": "mlogloss",
-            "num_class": classes,
-        }
-    if columns < 1:
-        parameters["colsample_bytree"] = columns
-    if signs is not None:
-        parameters["monotone_constraints"] = f"({','.join(map(str, signs))})"
+
+    trees: int = 300
+    depth: int = 4
+    rate: float = 0.1
+    seed: int = 0
+    signs: Sequence[int] = ()
+    columns: float = 1.0
+    calibrate: bool = False
+
+
+def train_booster(
+    data: xgb.DMatrix, check: xgb.DMatrix | None, classes: int, settings: TreeSettings
+) -> xgb.Booster:
+    """Boosted trees for ``data``, up to the one after which ``check`` is predicted best."""
+    several = classes > 2
+    parameters: dict[str, Any] = FIXED | {
+        "max_depth": settings.depth,
+        "eta": settings.rate,
+        "seed": settings.seed,
+        "objective": OBJECTIVES[several],
+        "eval_metric": "mlogloss" if several else "logloss",
+    }
+    if several:
+        parameters["num_class"] = classes
+    if settings.columns < 1:
+        parameters["colsample_bytree"] = settings.columns
+    if settings.signs:
+        parameters["monotone_constraints"] = f"({','.join(map(str, settings.signs))})"
     if check is None:
-        return xgb.train(
-            parameters, data, num_boost_round=min(trees, UNCHECKED), verbose_eval=False
-        )
+        rounds = min(settings.trees, UNCHECKED)
+        return xgb.train(parameters, data, num_boost_round=rounds, verbose_eval=False)
     booster = xgb.train(
         parameters,
         data,
-        num_boost_round=trees,
+        num_boost_round=settings.trees,
         evals=[(check, "check")],
         early_stopping_rounds=PATIENCE,
         verbose_eval=False,
     )
     best = booster[: booster.best_iteration + 1]
-    if calibrate:
+    if settings.calibrate:
         probabilities = class_probabilities(best.predict(check))
-        best.set_attr(
-            temperature=repr(fit_temperature(probabilities, check.get_label().astype(np.int64)))
-        )
+        temperature = fit_temperature(probabilities, check.get_label().astype(np.int64))
+        best.set_attr(temperature=repr(temperature))
     return best
 
 
@@ -117,31 +118,28 @@ def merge_boosters(boosters: Sequence[xgb.Booster]) -> xgb.Booster | None:
     too old for it, the result is None.
     """
     written = [json.loads(booster.save_raw("json")) for booster in boosters]
-    contents, features = [part["learner"] for part in written], boosters[0].num_features()
-    learner = contents[0]
-    if any(content["objective"]["name"] != "binary:logistic" for content in contents):
+    learners = [part["learner"] for part in written]
+    if any(learner["objective"]["name"] != "binary:logistic" for learner in learners):
         return None
-    models = [content["gradient_booster"]["model"] for content in contents]
+    models = [trees_of(learner) for learner in learners]
     trees = [tree for model in models for tree in model["trees"]]
-    learner["gradient_booster"]["model"] = models[0] | {
+    sizes = [len(model["trees"]) for model in models]
+    models[0] |= {
         "trees": [tree | {"id": number} for number, tree in enumerate(trees)],
-        "tree_info": np.repeat(
-            np.arange(len(models)), [len(model["trees"]) for model in models]
-        ).tolist(),
+        "tree_info": np.repeat(np.arange(len(models)), sizes).tolist(),
         "iteration_indptr": [0, len(trees)],
         "gbtree_model_param": models[0]["gbtree_model_param"] | {"num_trees": str(len(trees))},
     }
-    scores = [content["learner_model_param"]["base_score"].strip("[]") for content in contents]
-    learner["learner_model_param"] |= {
-        "num_target": str(len(models)),
-        "base_score": f"[{','.join(scores)}]",
-    }
+    parameters = [learner["learner_model_param"] for learner in learners]
+    scores = [part["base_score"].strip("[]") for part in parameters]
+    parameters[0] |= {"num_target": str(len(models)), "base_score": f"[{','.join(scores)}]"}
     merged = xgb.Booster({"nthread": 1})
     try:
         merged.load_model(bytearray(json.dumps(written[0]).encode()))
     except xgb.core.XGBoostError:
         return None
-    rows = np.random.default_rng(0).normal(scale=2, size=(COMPARED, features)).astype(np.float32)
+    size = COMPARED, boosters[0].num_features()
+    rows = np.random.default_rng(0).normal(scale=2, size=size).astype(np.float32)
     apart = np.stack([booster.inplace_predict(rows) for booster in boosters], axis=1)
     return merged if np.array_equal(merged.inplace_predict(rows), apart) else None
 
@@ -164,31 +162,29 @@ _WRITTEN: WeakKeyDictionary[xgb.Booster, bytes] = WeakKeyDictionary()
 _HASHES: WeakKeyDictionary[xgb.Booster, str] = WeakKeyDictionary()
 
 
-def read_cached(path: Path, key: bytes, features: int, classes: int) -> xgb.Booster | None:
-    """The booster that ``write_cached`` wrote for this key; None if there is none that is whole."""
+def cached_booster(
+    path: Path, key: bytes, shape: tuple[int, int], train: Callable[[], xgb.Booster]
+) -> xgb.Booster:
+    """The booster in a file, for this key; what ``train`` gives, written there, if none is whole.
+
+    ``shape`` are the numbers of its features and classes. A file begins with a hash of the key and
+    of the booster that follows. Where something that is no file has the name, nothing is written: a
+    cache is only there to save time.
+    """
     try:
         content = read_bytes(path, CACHED_LIMIT)
-        booster = content[HASH_SIZE:]
-        if content[:HASH_SIZE] != _seal(key, booster):
-            return None
-        return load_boosters([BoosterFile(path.name, booster, features, classes)])[0]
+        written = content[HASH_SIZE:]
+        if content[:HASH_SIZE] == _seal(key, written):
+            return load_boosters([BoosterFile(path.name, written, *shape)])[0]
     except UnreadableError:
-        return None  # it is trained anew and written over
-
-
-def write_cached(path: Path, key: bytes, booster: xgb.Booster) -> None:
-    """Write a booster to a file that is whole or not there, after the hash of the key and of what
-    follows.
-
-    Where something that is no file has the name, nothing is written: a cache is only there to save
-    time.
-    """
-    content = booster_bytes(booster)
+        pass  # it is trained anew and written over
+    booster = train()
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and not path.is_file():
-        return
-    with atomic_file(path) as partial:
-        partial.write_bytes(_seal(key, content) + content)
+    if path.is_file() or not path.exists():
+        content = booster_bytes(booster)
+        with atomic_file(path) as partial:
+            partial.write_bytes(_seal(key, content) + content)
+    return booster
 
 
 def _seal(key: bytes, content: bytes) -> bytes:

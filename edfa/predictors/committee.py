@@ -28,21 +28,21 @@ from edfa.artifacts import (
     write_parts,
 )
 from edfa.errors import SettingError, UnreadableError
-from edfa.predictors.base import ClassWeight, Predictor, class_probabilities, sample_weights
+from edfa.predictors.base import Predictor, class_probabilities, sample_weights
 from edfa.predictors.booster_file import BoosterFile
 from edfa.predictors.boosting import (
+    TreeSettings,
     booster_bytes,
     booster_hash,
     load_boosters,
     merge_boosters,
     train_booster,
 )
-from edfa.typing import AnyArray, BoolArray, Float32Array, Int64Array, IntArray
+from edfa.typing import BoolArray, Float32Array, Int64Array, IntArray
 
 __all__ = ["Committee", "fold_of"]
 
 SHARE = 0.5  # of the number of training people, drawn with replacement for each member
-TREES, DEPTH, RATE = 300, 4, 0.1  # as ``SubsetXGB`` has them unless it is told otherwise
 COLUMNS = 0.8  # share of the columns that each tree may use
 COLUMNS_FILE = "columns.safetensors"
 # rows times trees up to which all members answer in one call: a call costs more than its rows
@@ -94,7 +94,7 @@ class Committee:
         seed: int = 0,
         others: tuple[Float32Array, Int64Array] | None = None,
         varied: bool = True,
-        share: float | None = None,
+        share: float = SHARE,
     ) -> Self:
         """Learn a committee from training people.
 
@@ -119,8 +119,7 @@ class Committee:
             Whether members also differ in depth and see some of the columns a tree; else they are
             of the model's own kind, as a judge should be.
         share
-            How many training people each member learns from, as a share of their number; ``SHARE``
-            if None.
+            How many training people each member learns from, as a share of their number.
         """
         if n_models < 2:
             raise SettingError(f"a committee has at least 2 models, not {n_models}")
@@ -128,17 +127,14 @@ class Committee:
         settings, random = _Settings.of(model), np.random.default_rng([seed, n_models])
         boosters = []
         for member in range(n_models):
-            drawn = _draw(y, random, SHARE if share is None else share)
-            left = np.setdiff1d(np.arange(len(y)), drawn)[
-                : len(y) // 8
-            ]  # to stop by; nobody learns from them
+            drawn = _draw(y, random, share)
+            # to stop by; nobody learns from them
+            left = np.setdiff1d(np.arange(len(y)), drawn)[: len(y) // 8]
             rows, codes = X[drawn], y[drawn]
             if others is not None:
                 known = fold_of(np.arange(len(others[1]))) != fold_of(member)
-                rows, codes = (
-                    np.concatenate([rows, others[0][known]]),
-                    np.concatenate([codes, others[1][known]]),
-                )
+                rows = np.concatenate([rows, others[0][known]])
+                codes = np.concatenate([codes, others[1][known]])
             boosters.append(settings.train((rows, codes), (X[left], y[left]), random, varied))
         return cls(tuple(boosters), settings.columns, model)
 
@@ -237,36 +233,26 @@ def fold_of(number: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Settings:
-    """How a member is learnt: like a fitted model, as far as boosted trees can be."""
+    """How members are learnt: like a fitted model, as far as boosted trees can be."""
 
+    model: Any
     columns: BoolArray
-    classes: AnyArray
-    class_weight: ClassWeight
-    signs: tuple[int, ...] | None
-    trees: int
-    depth: int
-    rate: float
+    trees: TreeSettings
 
     @classmethod
     def of(cls, model: Predictor) -> "_Settings":
         inner: Any = model
         while hasattr(inner, "predictor_"):  # a view of another
             inner = inner.predictor_
-        columns = np.asarray(model.varies_)
-        signs = (
-            tuple(np.asarray(inner.directions())[columns].tolist())
-            if len(inner.classes_) == 2
-            else ()
+        columns, default = np.asarray(model.varies_), TreeSettings()
+        signs = np.asarray(inner.directions())[columns]
+        trees = TreeSettings(
+            getattr(inner, "n_estimators", default.trees),
+            getattr(inner, "max_depth", default.depth),
+            getattr(inner, "learning_rate", default.rate),
+            signs=signs.tolist() if signs.any() and len(inner.classes_) == 2 else (),
         )
-        return cls(
-            columns,
-            inner.classes_,
-            getattr(inner, "class_weight", None),
-            signs if any(signs) else None,
-            getattr(inner, "n_estimators", TREES),
-            getattr(inner, "max_depth", DEPTH),
-            getattr(inner, "learning_rate", RATE),
-        )
+        return cls(inner, columns, trees)
 
     def train(
         self, people: _People, check: _People, random: np.random.Generator, varied: bool
@@ -274,25 +260,19 @@ class _Settings:
         """A member that is learnt from ``people``, up to the tree after which ``check`` is
         predicted best.
         """
+        trees = self.trees
+        if varied:
+            depth = trees.depth + int(random.integers(-1, 2))
+            trees = trees._replace(depth=depth, columns=COLUMNS)
+        trees = trees._replace(seed=int(random.integers(2**31)))
         data, held_out = (self._data(*part) for part in (people, check))
-        return train_booster(
-            data,
-            held_out,
-            len(self.classes),
-            trees=self.trees,
-            depth=self.depth + (int(random.integers(-1, 2)) if varied else 0),
-            rate=self.rate,
-            seed=int(random.integers(2**31)),
-            signs=self.signs,
-            calibrate=False,
-            columns=COLUMNS if varied else 1.0,
-        )
+        return train_booster(data, held_out, len(self.model.classes_), trees)
 
     def _data(self, rows: Float32Array, codes: Int64Array) -> xgb.DMatrix:
-        weights = sample_weights(self.class_weight, self.classes[codes])
-        return xgb.DMatrix(
-            np.ascontiguousarray(rows[:, self.columns]), codes, weight=weights, nthread=1
-        )
+        class_weight = getattr(self.model, "class_weight", None)
+        weights = sample_weights(class_weight, self.model.classes_[codes])
+        shown = np.ascontiguousarray(rows[:, self.columns])
+        return xgb.DMatrix(shown, codes, weight=weights, nthread=1)
 
 
 def _draw(y: Int64Array, random: np.random.Generator, share: float) -> IntArray:

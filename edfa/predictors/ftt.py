@@ -4,6 +4,7 @@ is not known.
 Gorishniy, Rubachev, Khrulkov, Babenko (2021), Revisiting deep learning models for tabular data.
 """
 
+from dataclasses import dataclass
 from typing import Literal
 
 from edfa.extras import extra
@@ -14,7 +15,6 @@ with extra("neural", "FTTransformer"):
     from torch.nn.functional import relu, scaled_dot_product_attention
 
 from edfa.errors import UnknownNameError
-from edfa.predictors.base import ClassWeight
 from edfa.predictors.neural import Neural
 from edfa.predictors.tokens import Tokens
 
@@ -97,6 +97,7 @@ class _Network(nn.Module):
         return torch.as_tensor(self.head(relu(self.norm(tokens[:, 0]))))
 
 
+@dataclass(eq=False, repr=False)
 class FTTransformer(Neural):
     """A feature-token transformer, trained on random masks.
 
@@ -115,40 +116,7 @@ class FTTransformer(Neural):
     array([[0.3, 0.7]])
     """
 
-    def __init__(
-        self,
-        size: Size = "small",
-        *,
-        seed: int = 0,
-        dropout: float = 0.1,
-        epochs: int = 60,
-        batch_size: int = 256,
-        learning_rate: float = 1e-3,
-        patience: int = 8,
-        start: tuple[int, ...] = (),
-        class_weight: ClassWeight = None,
-        calibrate: bool = False,
-        threshold: float | None = None,
-        favourable: int | None = None,
-        monotone: tuple[int, ...] | None = None,
-        monotone_penalty: float = 1.0,
-        device: str = "auto",
-    ) -> None:
-        self.size = size
-        self.seed = seed
-        self.dropout = dropout
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.patience = patience
-        self.start = start
-        self.class_weight = class_weight
-        self.calibrate = calibrate
-        self.threshold = threshold
-        self.favourable = favourable
-        self.monotone = monotone
-        self.monotone_penalty = monotone_penalty
-        self.device = device
+    size: Size = "small"
 
     def _new_network(self, knots: list[int], classes: int) -> nn.Module:
         if self.size not in SIZES:

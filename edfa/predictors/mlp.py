@@ -1,12 +1,13 @@
 """MaskedMLP: the small neural model, better and cheaper than a transformer where rows are few."""
 
+from dataclasses import dataclass
+
 from edfa.extras import extra
 
 with extra("neural", "MaskedMLP"):
     import torch
     from torch import Tensor, nn
 
-from edfa.predictors.base import ClassWeight
 from edfa.predictors.neural import Neural
 from edfa.predictors.tokens import Tokens
 
@@ -59,6 +60,7 @@ class MaskedNet(nn.Module):
         return torch.as_tensor(self.layers(torch.cat([tokens.flatten(1), full_mask], dim=1)))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MaskedMLP(Neural):
     """A multilayer perceptron over tokens, trained on random masks.
 
@@ -76,42 +78,10 @@ class MaskedMLP(Neural):
     array([[0.3, 0.7]])
     """
 
-    def __init__(
-        self,
-        *,
-        seed: int = 0,
-        width: int = 128,
-        token: int = 8,
-        dropout: float = 0.1,
-        epochs: int = 200,
-        batch_size: int = 256,
-        learning_rate: float = 1e-3,
-        patience: int = 12,
-        start: tuple[int, ...] = (),
-        class_weight: ClassWeight = None,
-        calibrate: bool = False,
-        threshold: float | None = None,
-        favourable: int | None = None,
-        monotone: tuple[int, ...] | None = None,
-        monotone_penalty: float = 1.0,
-        device: str = "auto",
-    ) -> None:
-        self.seed = seed
-        self.width = width
-        self.token = token
-        self.dropout = dropout
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.patience = patience
-        self.start = start
-        self.class_weight = class_weight
-        self.calibrate = calibrate
-        self.threshold = threshold
-        self.favourable = favourable
-        self.monotone = monotone
-        self.monotone_penalty = monotone_penalty
-        self.device = device
+    width: int = 128
+    token: int = 8
+    epochs: int = 200
+    patience: int = 12
 
     def _new_network(self, knots: list[int], classes: int) -> nn.Module:
         return MaskedNet(knots, classes, self.width, self.token, self.dropout)

@@ -45,23 +45,16 @@ from edfa.predictors.base import (
 )
 from edfa.predictors.monotone import check_signs
 from edfa.predictors.penalty import Penalty
-from edfa.predictors.tokens import Tokens, find_knots, knot_positions, one_thread
+from edfa.predictors.tokens import find_knots, knot_positions, one_thread
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
-__all__ = [
-    "Neural",
-    "Tokens",
-    "check_weights",
-    "one_thread",
-    "read_knots",
-    "restore_weights",
-    "weights_of",
-]
+__all__ = ["Neural", "load_network", "read_knots", "weights_of"]
 
 MODEL_FILE = "model.safetensors"
 CHECK_MASKS = 4  # fixed masks under which each held-out row is checked
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Neural(Predictor):
     """A network over tokens. A subclass builds it in ``_new_network``.
 
@@ -113,17 +106,20 @@ class Neural(Predictor):
         "knots_",
         "temperature_",
     )
-    seed: int
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    patience: int
-    start: tuple[int, ...]
-    class_weight: ClassWeight
-    calibrate: bool
-    monotone: tuple[int, ...] | None
-    monotone_penalty: float
-    device: str
+    seed: int = 0
+    dropout: float = 0.1
+    epochs: int = 60
+    batch_size: int = 256
+    learning_rate: float = 1e-3
+    patience: int = 8
+    start: tuple[int, ...] = ()
+    class_weight: ClassWeight = None
+    calibrate: bool = False
+    threshold: float | None = None
+    favourable: int | None = None
+    monotone: tuple[int, ...] | None = None
+    monotone_penalty: float = 1.0
+    device: str = "auto"
 
     @abstractmethod
     def _new_network(self, knots: list[int], classes: int) -> nn.Module:
@@ -131,11 +127,9 @@ class Neural(Predictor):
 
     def learnt_state(self) -> Mapping[str, Any]:
         """Classes, prior, knots and temperature, and under ``network_`` the weights as arrays."""
-        return (
-            {**super().learnt_state(), "network_": weights_of(self.network_)}
-            if hasattr(self, "network_")
-            else {}
-        )
+        if not hasattr(self, "network_"):
+            return {}
+        return {**super().learnt_state(), "network_": weights_of(self.network_)}
 
     def _fit(self, matrix: Float32Array, codes: Int64Array, progress: Progress | None) -> None:
         if (
@@ -169,13 +163,12 @@ class Neural(Predictor):
             train, held_out = (
                 torch.from_numpy(rows).to(device) for rows in inner_split(codes, self.seed)
             )
-            penalty = self._new_penalty(signs, data.positions) if any(signs) else None
+            penalty = None
+            if any(signs):
+                about = self._about(len(self.classes_))
+                penalty = Penalty.of(signs, data.positions, about, self.monotone_penalty, self.seed)
             self._train(data, train, held_out, penalty, progress)
         self.network_.to("cpu").eval()
-
-    def _new_penalty(self, signs: tuple[int, ...], positions: Tensor) -> Penalty:
-        about = self._about(len(self.classes_))
-        return Penalty.of(signs, positions, about, self.monotone_penalty, self.seed)
 
     def _encode(self, known: Float32Array, columns: IntArray) -> Float32Array:
         """Knot positions (people, columns) of values of these columns."""
@@ -211,7 +204,7 @@ class Neural(Predictor):
         schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(
             optimiser, factor=0.3, patience=self.patience // 3
         )
-        best_loss, waited, best_weights = float("inf"), 0, self._copy_weights()
+        best_loss, waited, best_weights = float("inf"), 0, deepcopy(self.network_.state_dict())
         for epoch in range(self.epochs):
             self.network_.train()
             order = torch.randperm(len(train), generator=random, device=train.device)
@@ -231,7 +224,7 @@ class Neural(Predictor):
             checked = self._held_out_loss(data, held_out, checks, penalty)
             schedule.step(checked)
             if checked < best_loss - 1e-5:
-                best_loss, waited, best_weights = checked, 0, self._copy_weights()
+                best_loss, waited, best_weights = checked, 0, deepcopy(self.network_.state_dict())
             else:
                 waited += 1
             if waited >= self.patience:
@@ -277,11 +270,6 @@ class Neural(Predictor):
         mask = torch.rand(known.shape, generator=random, device=known.device) >= share_hidden
         mask[:, list(self.start)] = True
         return mask & known
-
-    def _copy_weights(self) -> dict[str, Tensor]:
-        return {
-            name: tensor.detach().clone() for name, tensor in self.network_.state_dict().items()
-        }
 
     def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
         """Packed: everybody here knows the same features, so only those columns go in."""
@@ -346,8 +334,7 @@ class Neural(Predictor):
             sizes = [len(knots) for knots in model.knots_]
             weights = {name[2:]: array for name, array in arrays.items() if name.startswith("w.")}
             build = partial(model._new_network, sizes, len(model.classes_))
-            check_weights(build, weights, MODEL_FILE)
-            model.network_ = restore_weights(build(), weights)
+            model.network_ = load_network(build, weights, MODEL_FILE)
         return model
 
 
@@ -363,23 +350,20 @@ def read_knots(arrays: Mapping[str, AnyArray], name: str) -> list[Float32Array]:
     return knots
 
 
-def check_weights(
+def load_network(
     build: Callable[[], nn.Module], weights: Mapping[str, AnyArray], name: str
-) -> None:
-    """Raise UnreadableError unless a network that ``build`` makes has weights of just these names
-    and shapes.
+) -> nn.Module:
+    """The network that ``build`` makes, with these weights, ready to predict.
 
-    It is made without memory for its weights: settings from outside may ask for any size.
+    UnreadableError, which calls them ``name``, unless just its weights are there in their shapes.
+    To see that, it is made without memory for them: settings from outside may ask for any size.
     """
     with torch.device("meta"):
         shapes = {key: tuple(tensor.shape) for key, tensor in build().state_dict().items()}
     check_arrays(weights, {key: ("f", *shape) for key, shape in shapes.items()}, name)
     if unknown := sorted(set(weights) - set(shapes)):
         raise UnreadableError(f"{name} is damaged: there is no weight {unknown[0]!r}")
-
-
-def restore_weights(network: nn.Module, weights: Mapping[str, AnyArray]) -> nn.Module:
-    """The network with these weights, ready to predict."""
+    network = build()
     network.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
     return network.eval()
 

@@ -51,12 +51,12 @@ from edfa.predictors.booster_file import (
     trees_of,
 )
 from edfa.predictors.boosting import (
+    TreeSettings,
     booster_bytes,
     booster_hash,
+    cached_booster,
     load_boosters,
-    read_cached,
     train_booster,
-    write_cached,
 )
 from edfa.predictors.monotone import check_signs
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
@@ -72,7 +72,7 @@ DECIDING = (
     "monotone",
 )  # settings that no tree depends on, but by the directions' signs
 TRAIN_FILE = "train.safetensors"
-VERSION = "xgboost_version"  # of the models in a folder; folders of old have none
+VERSION = "xgboost_version"  # of the models in a folder
 MAX_MODELS = 512  # models held in memory
 BLOCK = 500_000  # people times leaves at once: few enough to stay in a processor's cache
 CHECKED_ROWS = (
@@ -238,48 +238,43 @@ class SubsetXGB(Predictor):
                 "monotone: SubsetXGB obeys directions between two classes, not "
                 f"{len(self.classes_)}"
             )
-        sample_weights(
-            self.class_weight, self.classes_[codes]
-        )  # an error now rather than at the first question
-        chances, held_out = self._given
-        self.rows_, self.codes_, self.chances_ = (
-            matrix,
-            codes,
-            self._check_chances(chances, len(matrix)),
-        )
-        self.held_out_ = _check_held_out(held_out, len(matrix))
-        drawn = self.held_out_ is None
-        self.inner_split_ = (
-            inner_split(codes, self.seed) if drawn else _without(len(matrix), self.held_out_)
-        )
+        # an error now rather than at the first question
+        sample_weights(self.class_weight, self.classes_[codes])
+        self.rows_, self.codes_ = matrix, codes
+        self.chances_, self.held_out_ = self._given
+        learnt: list[AnyArray] = [matrix, codes]
+        if self.chances_ is not None:
+            self._check_chances(self.chances_)
+            self.prior_ = self.chances_.mean(axis=0, dtype=float)
+            learnt.append(self.chances_)
+        if self.held_out_ is None:
+            self.inner_split_ = inner_split(codes, self.seed)
+        else:
+            self.held_out_ = _check_held_out(self.held_out_, len(matrix))
+            self.inner_split_ = (
+                np.setdiff1d(np.arange(len(matrix)), self.held_out_),
+                self.held_out_,
+            )
+            learnt.append(self.held_out_)
+        self.training_hash_ = _hash(*learnt)
         self.xgboost_version_: str = xgb.__version__
-        more = [part for part in (self.chances_, self.held_out_) if part is not None]
-        self.training_hash_ = _hash(matrix, codes, *more)
-        self.prior_ = (
-            self.prior_ if self.chances_ is None else self.chances_.mean(axis=0, dtype=float)
-        )
         self.kept_: BoolArray | None = None
         self._boosters: OrderedDict[bytes, xgb.Booster] = OrderedDict()
         self._reset_derived()
         if progress:
             progress(1, 1)
 
-    def _check_chances(self, chances: Float32Array | None, rows: int) -> Float32Array | None:
-        """Another model's probabilities to learn from, (rows, classes); None: there are none."""
-        if chances is None:
-            return None
-        if chances.shape != (rows, len(self.classes_)) or not np.allclose(
-            chances.sum(axis=1), 1, atol=1e-3
-        ):
+    def _check_chances(self, chances: Float32Array) -> None:
+        """Check another model's probabilities to learn from, (rows, classes)."""
+        shape = len(self.rows_), len(self.classes_)
+        if chances.shape != shape or not np.allclose(chances.sum(axis=1), 1, atol=1e-3):
             raise DataError(
-                f"chances: {rows} rows of {len(self.classes_)} probabilities, not of "
-                f"{chances.shape}"
+                f"chances: {shape[0]} rows of {shape[1]} probabilities, not of {chances.shape}"
             )
         if self.calibrate or self.class_weight is not None:
             raise SettingError(
                 "calibrate and class_weight are about outcomes; chances are learnt as they are"
             )
-        return chances
 
     def _reset_derived(self) -> None:
         """Locks, and what is worked out from boosters and never sent to another process."""
@@ -288,7 +283,7 @@ class SubsetXGB(Predictor):
         self._lock = threading.RLock()
         self._training_locks: dict[bytes, threading.Lock] = {}
         kept: BoolArray | None = getattr(self, "kept_", None)  # one that is not fitted has none
-        self._own_keys = None if kept is None else frozenset(_key(mask) for mask in kept)
+        self._own_keys = None if kept is None else frozenset(map(_key, kept))
 
     def keeping(self, masks: Any) -> Self:
         """A model like this one in which just these subsets have models of their own (mode
@@ -353,27 +348,15 @@ class SubsetXGB(Predictor):
 
         Empty if every model is trained when it is needed.
         """
-        if (
-            self.mode == "per_subset"
-            or (self.mode == "mixed" and self.kept_ is None)
-            or not self.varies_.any()
-        ):
+        named = self.mode == "nan" or (self.mode == "mixed" and self.kept_ is not None)
+        if not named or not self.varies_.any():
             return {}
-        kept = self.kept_ if self.kept_ is not None and self.mode == "mixed" else ()
+        kept = self.kept_ if self.kept_ is not None else ()
         return {f"own_{number}": mask for number, mask in enumerate(kept)} | {"masked": None}
 
     def _has_own(self, mask: BoolArray) -> bool:
         """Whether the features ``mask`` (features,), which all vary, have a model of their own."""
         return self.mode != "nan" and (self._own_keys is None or _key(mask) in self._own_keys)
-
-    @property
-    def _masked_key(self) -> bytes:
-        """What the masked model is stored under; in mode "mixed" that of no subset, for a subset
-        may be everything.
-        """
-        return _key(np.ones(self.n_features_in_, dtype=bool)) + (
-            b"" if self.mode == "nan" else b"masked"
-        )
 
     def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
         booster = self.booster(mask)
@@ -395,7 +378,7 @@ class SubsetXGB(Predictor):
 
     def _booster(self, mask: BoolArray | None) -> xgb.Booster:
         """The model of its own of a subset, or with None the masked one."""
-        key = self._masked_key if mask is None else _key(mask)
+        key = _key(mask)
         with self._lock:
             if key in self._boosters:
                 self._boosters.move_to_end(key)
@@ -405,7 +388,7 @@ class SubsetXGB(Predictor):
             with self._lock:
                 if (booster := self._boosters.get(key)) is not None:
                     return booster
-            booster = self._read(key, mask) or self._write(key, self._train(mask))
+            booster = self._make(key, mask)
             with self._lock:
                 self._boosters[key] = booster
                 self._drop_oldest()
@@ -485,17 +468,15 @@ class SubsetXGB(Predictor):
         decides an answer that ``learnt_state`` does not speak of.
         """
         self._check_savable()
-        arrays: dict[str, AnyArray] = {
+        learnt = {
             "rows": self.rows_,
             "codes": self.codes_,
             "classes": np.asarray(self.classes_),
+            "chances": self.chances_,
+            "held_out": self.held_out_,
+            "kept": None if self.kept_ is None else self.kept_.astype(np.uint8),
         }
-        if self.chances_ is not None:
-            arrays["chances"] = self.chances_
-        if self.held_out_ is not None:
-            arrays["held_out"] = self.held_out_
-        if self.kept_ is not None:
-            arrays["kept"] = self.kept_.astype(np.uint8)
+        arrays = {name: array for name, array in learnt.items() if array is not None}
         parts = {
             f"{name}.ubj": booster_bytes(self._booster(mask))
             for name, mask in self._definite().items()
@@ -510,7 +491,7 @@ class SubsetXGB(Predictor):
         """
         settings, parts = read_parts(folder, "SubsetXGB")
         with readable(folder_name(folder)):
-            version = settings.pop(VERSION, None)
+            version = str(settings.pop(VERSION))
             arrays = load_arrays(parts.pop(TRAIN_FILE), TRAIN_FILE)
             rows, width = arrays["rows"].shape
             check_arrays(arrays, {"codes": ("i", rows), "classes": ("iufb", None)}, TRAIN_FILE)
@@ -524,37 +505,21 @@ class SubsetXGB(Predictor):
             model._take(parts, version)
         return model
 
-    def _take(self, parts: Mapping[str, bytes], version: str | None) -> None:
-        """Take over the saved models; ``version`` is the XGBoost that trained them, None in folders
-        of old.
-
-        Those were named by their subsets, and not all of them were there.
-        """
-        definite = self._definite()
-        names = {f"{name}.ubj": name for name in definite}
-        if version is None:
-            keys = {
-                name: self._masked_key if mask is None else _key(mask)
-                for name, mask in definite.items()
-            }
-            names = {
-                f"{key.hex()}.ubj": name
-                for name, key in keys.items()
-                if f"{key.hex()}.ubj" in parts
-            }
-        elif set(parts) != set(names):
+    def _take(self, parts: Mapping[str, bytes], version: str) -> None:
+        """Take over the saved models, which this ``version`` of XGBoost trained."""
+        definite = {f"{name}.ubj": mask for name, mask in self._definite().items()}
+        if set(parts) != set(definite):
             raise UnreadableError(
-                f"the models are {len(parts)} others than the {len(names)} that are named"
+                f"the models are {len(parts)} others than the {len(definite)} that are named"
             )
-        masks = [definite[name] for name in names.values()]
         files = [
             BoosterFile(name, parts[name], self._width(mask), len(self.classes_))
-            for name, mask in zip(names, masks, strict=True)
+            for name, mask in definite.items()
         ]
-        for mask, booster in zip(masks, load_boosters(files), strict=True):
-            self._boosters[self._masked_key if mask is None else _key(mask)] = booster
-        if definite and version is not None:
-            self.xgboost_version_ = str(version)
+        for mask, booster in zip(definite.values(), load_boosters(files), strict=True):
+            self._boosters[_key(mask)] = booster
+        if definite:
+            self.xgboost_version_ = version
 
     def _width(self, mask: BoolArray | None) -> int:
         """The number of columns that the model of a subset is shown; None: the masked one."""
@@ -574,56 +539,42 @@ class SubsetXGB(Predictor):
         """The model of its own of a subset, or with None the masked one."""
         train, held_out = self.inner_split_
         signs = np.array(self.directions())
-        return train_booster(
-            self._data(train, mask),
-            self._data(held_out, mask) if len(held_out) else None,
-            len(self.classes_),
-            trees=self.n_estimators,
-            depth=self.max_depth,
-            rate=self.learning_rate,
-            seed=self.seed,
-            signs=(signs if mask is None else signs[mask]).tolist() if signs.any() else None,
+        settings = TreeSettings(
+            self.n_estimators,
+            self.max_depth,
+            self.learning_rate,
+            self.seed,
+            (signs if mask is None else signs[mask]).tolist() if signs.any() else (),
             calibrate=self.calibrate,
         )
+        check = self._data(held_out, mask) if len(held_out) else None
+        return train_booster(self._data(train, mask), check, len(self.classes_), settings)
 
     def _data(self, rows: IntArray, mask: BoolArray | None) -> xgb.DMatrix:
         """Training rows at these positions: the columns in ``mask``, or masked copies with all
         columns.
         """
-        matrix, rows = (
-            (self.rows_[rows][:, mask], rows)
-            if mask is not None
-            else masked_copies(self.rows_[rows], rows, self.seed)
-        )
+        if mask is None:
+            matrix, rows = masked_copies(self.rows_[rows], rows, self.seed)
+        else:
+            matrix = self.rows_[rows][:, mask]
         if self.chances_ is not None:
             return _of_chances(matrix, self.chances_[rows])
         codes = self.codes_[rows]
         weights = sample_weights(self.class_weight, self.classes_[codes])
         return xgb.DMatrix(np.ascontiguousarray(matrix), label=codes, weight=weights, nthread=1)
 
-    def _cached(self, key: bytes) -> tuple[Path, bytes] | None:
-        """The file in which the model of a subset is cached, and all that it is trained from; None:
-        no cache.
-        """
+    def _make(self, key: bytes, mask: BoolArray | None) -> xgb.Booster:
+        """The model of a subset, from the folder where models are cached, or trained."""
         if self._cache_folder is None:
-            return None
+            return self._train(mask)
         settings = {name: value for name, value in self._settings().items() if name not in DECIDING}
-        source = json.dumps(
-            [settings, self.directions(), self.training_hash_, xgb.__version__]
-        ).encode()
+        described = [settings, self.directions(), self.training_hash_, xgb.__version__]
+        source = json.dumps(described).encode()
         folder, name = (hashlib.sha256(part).hexdigest() for part in (source, key))
-        return self._cache_folder / folder[:16] / f"{name[:32]}.ubj", source + key
-
-    def _read(self, key: bytes, mask: BoolArray | None) -> xgb.Booster | None:
-        cached = self._cached(key)
-        return (
-            None if cached is None else read_cached(*cached, self._width(mask), len(self.classes_))
-        )
-
-    def _write(self, key: bytes, booster: xgb.Booster) -> xgb.Booster:
-        if cached := self._cached(key):
-            write_cached(*cached, booster)
-        return booster
+        path = self._cache_folder / folder[:16] / f"{name[:32]}.ubj"
+        shape = self._width(mask), len(self.classes_)
+        return cached_booster(path, source + key, shape, lambda: self._train(mask))
 
 
 @dataclass(frozen=True, eq=False)
@@ -769,31 +720,26 @@ def _of_chances(matrix: Float32Array, chances: Float32Array) -> xgb.DMatrix:
     return xgb.DMatrix(np.ascontiguousarray(each), label=label, weight=chances.ravel(), nthread=1)
 
 
-def _check_held_out(held_out: Any, rows: int) -> Int64Array | None:
+def _check_held_out(held_out: Any, rows: int) -> Int64Array:
     """Positions of rows, (n,), ascending; DataError if they are none."""
-    if held_out is None:
-        return None
     positions = np.asarray(held_out)
     distinct = np.unique(positions)
-    if (
-        positions.ndim != 1
-        or (len(positions) and positions.dtype.kind not in "iu")
-        or len(distinct) < len(positions)
+    if positions.size and (
+        positions.dtype.kind not in "iu"
+        or positions.shape != distinct.shape
+        or distinct[0] < 0
+        or distinct[-1] >= rows
+        or len(distinct) == rows
     ):
-        raise DataError("held_out: distinct positions of rows are needed")
-    if len(distinct) and (distinct[0] < 0 or distinct[-1] >= rows or len(distinct) == rows):
-        raise DataError(f"held_out: positions from 0 to {rows - 1} are needed, and not all of them")
+        raise DataError(
+            f"held_out: distinct positions from 0 to {rows - 1} are needed, and not all of them"
+        )
     return distinct.astype(np.int64)
 
 
-def _without(rows: int, held_out: Any) -> tuple[IntArray, IntArray]:
-    """The positions of rows that are not held out, and of those that are."""
-    return np.setdiff1d(np.arange(rows), held_out), held_out
-
-
-def _key(mask: BoolArray) -> bytes:
-    """What the model of a subset (features,) is stored under."""
-    return np.packbits(mask).tobytes()
+def _key(mask: BoolArray | None) -> bytes:
+    """What the model of a subset (features,) is stored under; None: the masked model."""
+    return b"masked" if mask is None else np.packbits(mask).tobytes()
 
 
 def _hash(*arrays: AnyArray) -> str:

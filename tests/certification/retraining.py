@@ -7,7 +7,6 @@ fresh sample B of the same size.
 """
 
 from dataclasses import dataclass, replace
-from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,6 @@ from edfa.acquisition import EDFA
 from edfa.certification import Against, Records, replay
 from edfa.certification.records import Runs
 from edfa.certification.risk_curve import trace
-from edfa.predictors import committee
 from edfa.predictors.committee import Committee
 
 WEIGHTS = np.array([1.4, -1.1, 0.9, 0.8, -0.7, 0.5])
@@ -153,6 +151,5 @@ def advise(seed, *, size=1200, pool=900, next_models=12):
 
     judged = {}
     for share in SHARES:
-        with mock.patch.object(committee, "SHARE", share):
-            judged[share] = ask(Committee.of(train.X, train.y, model, JUDGES, seed=1))
+        judged[share] = ask(Committee.of(train.X, train.y, model, JUDGES, seed=1, share=share))
     return Advised(replay(plans, **options), judged, ask(Fresh(train, seed, next_models)))

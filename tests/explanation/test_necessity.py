@@ -139,7 +139,7 @@ def test_what_an_aligned_model_is_not_shown_cannot_matter():
     assert (alpha[:, :3] > 0).any()
 
 
-def test_reach_is_the_nearest_flipping_value_and_its_interval_all_flips():
+def test_reach_is_the_nearest_flipping_value():
     model = SubsetXGB(n_estimators=60).fit(TRAIN, Y)
     rows = partly_known(TABLE.test.X[:40], 0.5)
     swept = sweep(rows, model, SUPPORT)
@@ -156,23 +156,12 @@ def test_reach_is_the_nearest_flipping_value_and_its_interval_all_flips():
         values, own = SUPPORT.values[j], rows[i, j]
         turning = flips(i, j, values)
         for way, side, pick in ((DOWN, values < own, np.max), (UP, values > own, np.min)):
-            value, start, end = (part[i, j, way] for part in (reach.value, reach.start, reach.end))
+            value = reach.value[i, j, way]
             if not (turning & side).any():
                 assert np.isnan(value), "nothing flips on that side"
                 continue
             seen += 1
             assert value == pick(values[turning & side]), "the nearest training value that flips"
-            assert start <= value < end
-            inside = np.linspace(
-                max(start, values[0] - 1),
-                min(end, values[-1] + 1),
-                50,
-                endpoint=False,
-                dtype=np.float32,
-            )
-            assert flips(i, j, inside[(inside >= start) & (inside < end)]).all(), (
-                "all of the interval flips"
-            )
     assert seen > 50
 
 

@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pytest
 from exact import ExactSampler, as_blanket, exact_model
@@ -9,7 +7,7 @@ from edfa import Blanket, SubsetXGB
 from edfa.data.synthetic import credit_story
 from edfa.errors import DataError, UnknownNameError
 from edfa.explanation.necessity import Support, sweep
-from edfa.explanation.partition import Partition, explain, latent_recourse, transitions
+from edfa.explanation.partition import explain, latent_recourse, transitions
 from edfa.explanation.statements import statements
 from edfa.predictors import align
 
@@ -122,14 +120,6 @@ def test_bad_partitions():
         transitions(parts(savings=1), two)
     with pytest.raises(DataError, match="nothing is forgotten"):
         transitions(parts(savings=1, telephone=1), parts(savings=1))
-
-
-def test_a_person_as_json_and_html():
-    one = parts(savings=0, wage_came_late=1).person(0)
-    assert json.loads(one.to_json())["semifactual"]["wage_came_late"] == "blocked"
-    assert "wage_came_late (blocked)" in one._repr_html_()
-    shy = Partition(("<b>",), None, np.array([[True]]), np.array([[0.5]]))
-    assert "&lt;b&gt;" in shy.person(0)._repr_html_()
 
 
 def test_statements_about_the_story():

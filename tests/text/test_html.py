@@ -1,6 +1,5 @@
 """What notebooks show: escaped, whole, self-contained; in a real browser too."""
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,6 @@ from markupsafe import Markup
 from webpage import checked
 
 import edfa
-from edfa.explanation.partition import Partition
 from edfa.text import html
 
 EVIL = "<img src=x onerror=document.title='owned'>"
@@ -42,9 +40,6 @@ def hostile():
         .fit(table)
         .interview({EVIL: 0.0})
     )
-    broken = Partition(
-        (EVIL, SCRIPT), edfa.Blanket("y", {EVIL: ()}), np.ones((2, 2), bool), np.full((2, 2), 0.5)
-    )
     return {
         "table": table,
         "schema": schema,
@@ -52,9 +47,6 @@ def hostile():
         "named": blanket,
         "several": several,
         "one": one,
-        "partition": several.partition,
-        "broken": broken,
-        "person": broken.person(0),
         "plans": plans,
         "certificate": certificate,
         "interview": interview.answer(level=EVIL).decline(SCRIPT),
@@ -65,7 +57,7 @@ def hostile():
 @pytest.mark.parametrize(
     "name",
     (
-        "table schema blanket named several one partition broken person "
+        "table schema blanket named several one "
         "plans certificate interview none"
     ).split(),
 )
@@ -144,18 +136,6 @@ def test_the_timeline_of_a_person_is_their_steps(hostile):
         np.column_stack([one.spent, one.probabilities[:, favourable]]),
     )
     assert [text.get_text() for text in ax.texts] == ["start", *one.order(0)]
-
-
-def test_a_partition_counts_everybody_in_every_part(hostile):
-    partition = hostile["partition"]
-    counts = [int(n) for n in re.findall(r'<td class="n">(\d+)</td>', partition._repr_html_())]
-    rows = np.array(counts).reshape(-1, 4)  # turns, not known, blocked, not decisive
-    assert (rows.sum(axis=1) == len(partition)).all()
-    inside = [n for n in partition.names if n in partition.blanket]
-    assert rows[:, 0].tolist() == [sum(n in p.counterfactual for p in partition) for n in inside]
-    assert rows[:, 2].tolist() == [
-        sum(p.semifactual.get(n) == "blocked" for p in partition) for n in inside
-    ]
 
 
 @pytest.mark.browser

@@ -48,8 +48,8 @@ def test_soft_labels_equal_weighted_duplicates(classes, table, monkeypatch):
         )
 
     learn, held_out = map(each_class, model.inner_split_)
-    settings = {"trees": 15, "depth": 3, "rate": 0.1, "seed": 0, "signs": None, "calibrate": False}
-    expected = boosting.train_booster(learn, held_out, classes, **settings).inplace_predict(test)
+    settings = boosting.TreeSettings(trees=15, depth=3)
+    expected = boosting.train_booster(learn, held_out, classes, settings).inplace_predict(test)
     given = model.predict_proba(test)
     np.testing.assert_allclose(given[:, 1] if classes == 2 else given, expected, atol=1e-6)
     np.testing.assert_allclose(model.prior_, chances.mean(axis=0), atol=1e-6)
