@@ -5,7 +5,6 @@ report.
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,6 @@ from markupsafe import Markup
 
 from edfa.advice.advisor import Advisor
 from edfa.advice.interview import Interview
-from edfa.advice.promise import roll_out
 from edfa.data.catalog import load
 from edfa.data.rules import Rules
 from edfa.data.table import Table
@@ -43,9 +41,7 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Turn:
-    """One question, its answer, the decision after it and the probability of the favourable class,
-    all in words.
-    """
+    """One question, its answer, the decision after it and its chance, all in words."""
 
     question: str
     answer: str
@@ -89,17 +85,6 @@ class Demo:
             int(model.decide(model.predict_proba(row[None]))[0]) == self.advisor.fitted.favourable
         )
 
-    @cached_property
-    def early(self) -> tuple[int, int]:
-        """How many test people may act before their last question, and how many of their plans do
-        not last.
-        """
-        test = roll_out(self.advisor.fitted, self.table.test.X)
-        stops = self.advisor.certificate.stop(test.records)
-        is_early = stops.triggered & (stops.step < test.trajectory.step[test.trajectory.last])
-        rows = (test.trajectory.at(0) + stops.step)[is_early]
-        return int(is_early.sum()), int(np.asarray(test.records.loss)[rows].sum())
-
     def summary(self) -> dict[str, Any]:
         """The result of the demo as data that JSON can hold."""
         certificate, interview = self.advisor.certificate, self.interview
@@ -112,7 +97,6 @@ class Demo:
             "plans": [str(plan) for plan in interview.plans()],
             "may_act": interview.standing.may_act,
             "lasts": self.lasts,
-            "early": self.early,
         }
 
 
@@ -183,27 +167,20 @@ def report(demo: Demo) -> str:
 
     All of it is in the language of the interview.
     """
-    advisor, interview = demo.advisor, demo.interview
-    turns = [[turn.question, turn.answer, turn.probability] for turn in demo.turns]
-    columns = [phrases.say(f"page.{name}", interview.language) for name in ("asked", "answer")]
+    interview = demo.interview
     people, facts = phrases.number(len(demo.table), interview.language), len(demo.table.schema)
+    asked, _, *rest = (
+        Markup().join([html.heading(title, 2), html.bullet_list(lines)])
+        for title, lines in story(demo)  # what the applicant was told has a page's form
+    )
     parts = [
         html.paragraph(_say(demo, "lead", people=people, facts=facts)),
-        _heading(demo, "told"),
+        html.heading(_say(demo, "what_told"), 2),
         interview_html(interview),
-        _heading(demo, "asking"),
-        html.paragraph(_start(demo)),
-        html.table([*columns, f">{_estimate(demo)}"], turns),
-        html.paragraph(_afterwards(demo)),
-        _heading(demo, "counting"),
-        html.paragraph(_say(demo, "blanket")),
-        html.table([_say(demo, "fact"), _say(demo, "with")], _units(demo)),
-        _heading(demo, "acting"),
-        html.paragraph(advisor.certificate.words(interview.language)),
+        asked,
+        *rest,
         html.figure(lambda ax: _draw_risk(demo, ax), _say(demo, "risk_title")),
-        _heading(demo, "unmet"),
-        html.paragraph(_evaluation(demo), _early_text(demo)),
-        _heading(demo, "receipt"),
+        html.heading(_say(demo, "receipt"), 2),
         Markup("<details><summary>{}</summary><pre>{}</pre></details>").format(
             _say(demo, "json"), interview.receipt().to_json()
         ),
@@ -222,17 +199,13 @@ def story(demo: Demo) -> list[tuple[str, list[str]]]:
         for line in (f"? {turn.question}", f"> {turn.answer}", f"  {turn.decision}")
     ]
     plans = [f"{i}. {text}" for i, text in enumerate(sentences["plans"], 1)]
-    units = [
-        _say(demo, "together", fact=fact, others=others) if others else fact
-        for fact, others in _units(demo)
-    ]
-    evaluation = _say(demo, "on_test", text=f"{_evaluation(demo)} {_early_text(demo)}")
+    evaluation = _say(demo, "on_test", text=_evaluation(demo))
     promise = demo.advisor.certificate.words(demo.interview.language)
     return [
         (_say(demo, "one_applicant"), [_start(demo), *turns]),
         (_say(demo, "what_told"), [*sentences["decision"], *plans, *sentences["standing"]]),
         (_say(demo, "rest"), [_afterwards(demo)]),
-        (_say(demo, "counting"), units),
+        (_say(demo, "counting"), _units(demo)),
         (_say(demo, "acting"), [promise, evaluation]),
     ]
 
@@ -240,12 +213,6 @@ def story(demo: Demo) -> list[tuple[str, list[str]]]:
 def _say(demo: Demo, key: str, **values: object) -> str:
     """A sentence of the report in the applicant's language."""
     return say_summary(f"demo.{key}", demo.interview.language, **values)
-
-
-def _estimate(demo: Demo) -> str:
-    """What the numbers out of 100 are an estimate of, in the applicant's language."""
-    schema, language = demo.table.schema, demo.interview.language
-    return phrases.say("page.chance", language, wanted=schema.outcome(schema.favourable, language))
 
 
 def _start(demo: Demo) -> str:
@@ -258,16 +225,17 @@ def _start(demo: Demo) -> str:
     return _say(demo, "start", facts=", ".join(facts))
 
 
-def _units(demo: Demo) -> list[tuple[str, str]]:
-    """The label of each parent or child of the outcome, and the labels of the facts that count only
-    with it.
-    """
+def _units(demo: Demo) -> list[str]:
+    """Each parent or child of the outcome by its label, with the facts that count only with it."""
     blanket = demo.advisor.fitted.blanket
     units = {**blanket.units, **dict.fromkeys(blanket.unattached, ())}
     said = {feature.name: feature.said(demo.interview.language) for feature in demo.table.schema}
     labels = {name: words.label for name, words in said.items()}
     return [
-        (labels[head], ", ".join(labels[name] for name in behind)) for head, behind in units.items()
+        _say(demo, "together", fact=labels[head], others=", ".join(labels[name] for name in behind))
+        if behind
+        else labels[head]
+        for head, behind in units.items()
     ]
 
 
@@ -286,10 +254,6 @@ def _draw_risk(demo: Demo, ax: "Axes") -> "Axes":
     return ax
 
 
-def _heading(demo: Demo, key: str) -> Markup:
-    return html.heading(_say(demo, key), 2)
-
-
 def _evaluation(demo: Demo) -> str:
     """How the advisor does on the people of the test part."""
     test, language = demo.advisor.evaluation_, demo.interview.language
@@ -301,12 +265,6 @@ def _evaluation(demo: Demo) -> str:
         return f"{known} {_say(demo, 'evaluation_nobody')}"
     risk = phrases.percent(test.risk or 0.0, language, 1)
     return f"{known} {_say(demo, 'evaluation_risk', n=phrases.number(test.n, language), risk=risk)}"
-
-
-def _early_text(demo: Demo) -> str:
-    """How the people who act early fare; the promise is about them."""
-    count, failed = demo.early
-    return _say(demo, "early", count=count, failed=failed)
 
 
 def _afterwards(demo: Demo) -> str:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from edfa.text.html import Markup
 from edfa_studies.figures import examples as cards
 from edfa_studies.figures import growth as curves
 from edfa_studies.figures import promises as early
@@ -53,8 +52,6 @@ class Exhibit:
         Puts a figure on a ``matplotlib.figure.Figure``; None for a table.
     size
         Inches of the figure.
-    words
-        What a page shows instead of the figure, if any.
     """
 
     name: str
@@ -63,7 +60,6 @@ class Exhibit:
     digits: Mapping[str, int] = field(default_factory=dict)
     draw: "Callable[[Figure], object] | None" = None
     size: tuple[float, float] = (WIDTH, WIDTH)
-    words: Markup = Markup()  # noqa: RUF009 - immutable
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", file_name(self.name))
@@ -285,7 +281,6 @@ def _cards(name: str, caption: str, frame: pd.DataFrame, shown: list[cards.Card]
         frame,
         draw=partial(cards.draw_cards, cards=shown),
         size=cards.cards_size(shown),
-        words=cards.cards_html(shown),
     )
 
 

@@ -1,4 +1,4 @@
-"""Examples in words (Figures 18 and 19) as cards: drawn for files, and as text for pages."""
+"""Examples in words (Figures 18 and 19), drawn as cards."""
 
 from dataclasses import dataclass
 from textwrap import fill
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from edfa.text import html
 from edfa_studies.figures.style import GREY, RED
 from edfa_studies.tables.names import title
 
@@ -14,21 +13,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Card", "cards_html", "cards_size", "draw_cards", "people_cards", "transition_cards"]
+__all__ = ["Card", "cards_size", "draw_cards", "people_cards", "transition_cards"]
 
 LETTERS = 40  # in a line of a card
 MOST_FACTS = 7  # listed on a card; the rest are counted
+Block = tuple[str, list[str], str]
+"""The heading of some lines on a card, the lines, and their colour."""
 
 
 @dataclass(frozen=True)
 class Card:
-    """A card: the data set it is from, everything else that describes it, and blocks of lines,
-    each with a heading and its colour.
-    """
+    """A card: the data set it is from, and blocks of lines, each with a heading and its colour."""
 
     data: str
-    about: str
-    blocks: list[tuple[str, list[str], str]]
+    blocks: list[Block]
 
     @property
     def wrapped(self) -> list[tuple[str, str, str]]:
@@ -46,23 +44,21 @@ class Card:
 
 def transition_cards(frame: pd.DataFrame) -> list[Card]:
     """A card for each row of ``tables.examples.transitions``: before and after one more fact."""
-    return [_card(row, _transition(row)) for _, row in frame.iterrows()]
+    return [Card(title("data", row["data"]), _transition(row)) for _, row in frame.iterrows()]
 
 
 def people_cards(frame: pd.DataFrame) -> list[Card]:
     """A card for each example of ``tables.examples.side_by_side``, a block for each policy."""
     groups = [group for _, group in frame.groupby("example")] if len(frame) else []
-    return [_card(group.iloc[0], [_person(row) for _, row in group.iterrows()]) for group in groups]
+    return [
+        Card(title("data", group["data"].iloc[0]), [_person(row) for _, row in group.iterrows()])
+        for group in groups
+    ]
 
 
-def _card(row: "pd.Series[Any]", blocks: list[tuple[str, list[str], str]]) -> Card:
-    names = [title(kind, row[kind]) for kind in ("data", "predictor", "blanket", "searcher")]
-    return Card(names[0], f"{', '.join(names)}, person {row['person']}", blocks)
-
-
-def _transition(row: "pd.Series[Any]") -> list[tuple[str, list[str], str]]:
+def _transition(row: "pd.Series[Any]") -> list[Block]:
     facts, more = _listed(row["known"])
-    before = [*facts, *([f"and {more} more"] if more else []), f"Decision: {row['decision']}"]
+    before = [*facts, *([more] if more else []), f"Decision: {row['decision']}"]
     after = [
         f"Asked: {row['asked']}: {row['asked_value']} ({row['role']})",
         f"Now decisive: {row['feature']}: {row['from']} → {row['to']}",
@@ -71,12 +67,12 @@ def _transition(row: "pd.Series[Any]") -> list[tuple[str, list[str], str]]:
     return [("Pre: only semifactuals", before, GREY), ("Post: a counterfactual", after, RED)]
 
 
-def _person(row: "pd.Series[Any]") -> tuple[str, list[str], str]:
+def _person(row: "pd.Series[Any]") -> Block:
     facts, more = _listed(row["asked"])
     lines = [
         f"Plan: {row['plan']}",
         f"Decision: {row['decision']}; after the plan: {row['reached']}",
-        f"Asked: {', '.join(facts)}" + (f" and {more} more" if more else ""),
+        f"Asked: {', '.join(facts)} {more}".rstrip(),
         f"Cost: {float(row['cost']):.0%} of everything",
     ]
     # in brackets, as in the paper, how many of the facts lie outside the blanket
@@ -84,10 +80,11 @@ def _person(row: "pd.Series[Any]") -> tuple[str, list[str], str]:
     return steps, lines, RED if row["policy"] == "edfa" else GREY
 
 
-def _listed(facts: Any) -> tuple[list[str], int]:
-    """The first facts of a list that a payload may hold, and how many more there are."""
+def _listed(facts: Any) -> tuple[list[str], str]:
+    """The first facts of a list that a payload may hold, and a word on how many more there are."""
     facts = [str(fact) for fact in facts] if isinstance(facts, list | tuple) else []
-    return facts[:MOST_FACTS], max(0, len(facts) - MOST_FACTS)
+    more = len(facts) - MOST_FACTS
+    return facts[:MOST_FACTS], f"and {more} more" if more > 0 else ""
 
 
 def cards_size(cards: list[Card]) -> tuple[float, float]:
@@ -123,18 +120,3 @@ def _draw_card(ax: "Axes", card: Card, height: int) -> None:
         ax.text(0.04, y + 0.95, name, color=ink, fontweight="bold", va="center")
         ax.text(0.04, y + 1.5, text, va="top", fontsize=7, linespacing=1.25)
         y += rows + 2.1
-
-
-def cards_html(cards: list[Card]) -> html.Markup:
-    """The cards as text of a page."""
-    block = html.Markup('<div class="block"><strong>{}</strong>{}</div>')
-    shown = html.Markup().join(
-        html.Markup('<div class="card">{}{}</div>').format(
-            html.heading(card.about, 4),
-            html.Markup().join(
-                block.format(name, html.bullet_list(lines)) for name, lines, _ in card.blocks
-            ),
-        )
-        for card in cards
-    )
-    return html.Markup('<div class="cards">{}</div>').format(shown)

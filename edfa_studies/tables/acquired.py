@@ -54,21 +54,22 @@ def features_acquired(results: Results) -> pd.DataFrame:
     columns = ["features", "blanket_size", "n_features"]
     rows = compared(growth_rows(results, "end", columns))
     rows = over_seeds(rows[rows["policy"].isin(COMPARED)], [*GROUP, "policy"], columns)
-    policies = [name for name in COMPARED if name in set(rows["policy"])]
-    table = []
-    for key, group in rows.groupby(GROUP, sort=False):
-        ours = dict(zip(group["policy"], group["features"], strict=True))
-        paper = PAPER["features_acquired"].get(key[0], {})
-        row = dict(zip(GROUP, key, strict=True))
-        row |= {"features": group["n_features"].iloc[0], "MB size": group["blanket_size"].iloc[0]}
-        row[f"MB size{IN_PAPER}"] = paper.get("blanket", np.nan)
-        for name in policies:
-            row[title("policy", name)] = ours.get(name, np.nan)
-            if name in PAPER["features_acquired"]["adult"]:
-                row[f"{title('policy', name)}{IN_PAPER}"] = paper.get(name, np.nan)
-        row["differs"] = order_sign(ours, paper)
-        table.append(row | {"seeds": int(group["seeds"].min())})
-    return shown(pd.DataFrame(table), GROUP)
+    ours = rows.pivot_table(index=GROUP, columns="policy", values="features")
+    sizes = rows.groupby(GROUP)[["n_features", "blanket_size"]].first()
+    table = sizes.rename(
+        columns={"n_features": "features", "blanket_size": "MB size"}
+    ).reset_index()
+    table[f"MB size{IN_PAPER}"] = _printed(table["data"], "features_acquired", "blanket")
+    for name in (name for name in COMPARED if name in ours):
+        table[title("policy", name)] = ours[name].to_numpy()
+        if name in PAPER["features_acquired"]["adult"]:
+            paper = _printed(table["data"], "features_acquired", name)
+            table[f"{title('policy', name)}{IN_PAPER}"] = paper
+    table["differs"] = [
+        order_sign(ours.loc[key].to_dict(), PAPER["features_acquired"].get(key[0], {}))
+        for key in ours.index
+    ]
+    return shown(table.assign(seeds=rows.groupby(GROUP)["seeds"].min().to_numpy()), GROUP)
 
 
 def order_sign(ours: Mapping[str, float], paper: Mapping[str, float]) -> str:
