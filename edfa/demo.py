@@ -41,12 +41,11 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Turn:
-    """One question, its answer, the decision after it and its chance, all in words."""
+    """One question, its answer and the decision after it, all in words."""
 
     question: str
     answer: str
     decision: str
-    probability: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,10 +153,7 @@ def _interview(advisor: Advisor, table: Table, facts: Facts, language: str) -> D
         text = narrate.question(question, schema, language)
         answer = phrases.value(schema[question.feature], facts[question.feature], language)
         interview.answer({question.feature: facts[question.feature]})
-        probability = narrate.chance(interview.decision, language)
-        turns.append(
-            Turn(text, answer, narrate.decision(interview.decision, schema, language), probability)
-        )
+        turns.append(Turn(text, answer, narrate.decision(interview.decision, schema, language)))
     return Demo(table, advisor, facts, interview, tuple(turns))
 
 
