@@ -17,22 +17,22 @@ import numpy as np
 import pytest
 import xgboost as xgb
 from effort import some
-from hostile.user_models import asked, change_part, flip_bit, outcome, own_model, people
+from hostile.user_models import asked, change_part, flip_bit, outcome, own_model, parts_of, people
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
 
 from edfa.errors import EdfaError, ModelError, UnreadableError
 from edfa.predictors.user_model import skops_file
-from edfa.predictors.user_model.ask import FittedModel
 from edfa.predictors.user_model.check_nodes import check_lightgbm, check_nodes
 from edfa.predictors.user_model.files import (
     open_model,
     read_model,
-    rows_to_json,
     try_in_child,
     write_model,
 )
@@ -119,7 +119,7 @@ def test_a_zip_bomb_is_refused_without_unpacking_it(monkeypatch):
             change_part(
                 write_model(own_model("forest"))[1],
                 lambda _: bytes(2_000_000),
-                lambda n: n == "1.npy",
+                lambda name: name.endswith(".npy"),
             ),
             "m",
         )
@@ -147,40 +147,73 @@ def lead_astray(part, field="left_child", value=10**7, node=0):
 
 CRASH = """
 import sys
-from edfa.predictors.user_model.kept_rows import rows_from_json
-from edfa.predictors.user_model.skops_file import unpack
-rows, _, content = sys.stdin.buffer.read().partition(b"\\n")
-unpack(content, "model.skops").predict_proba(rows_from_json(rows, "rows"))
+from skops.io import loads
+from edfa.predictors.user_model.skops_file import TRUSTED
+import pandas as pd
+column, _, content = sys.stdin.buffer.read().partition(b"\\n")
+model = loads(content, trusted=list(TRUSTED))
+model.predict_proba(pd.DataFrame([[1.0] * model.n_features_in_]).to_numpy())
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_a_tree_that_crashes_whoever_asks_it_does_not_crash_this_process():
-    own = own_model("forest")
-    content = change_part(write_model(own)[1], lead_astray, lambda name: name.endswith(".npy"))
-    rows = asked(own, 64)
-    unchecked = subprocess.run(
-        [sys.executable, "-c", CRASH],
-        input=rows_to_json(rows) + b"\n" + content,
+def crashes(content):
+    """Whether reading and asking a skops file, unchecked, ends the process."""
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", CRASH],
+        input=b"\n" + content,
         capture_output=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
     )
-    assert unchecked.returncode < 0  # a signal ended it
+    return ended.returncode < 0  # a signal ended it
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_tree_that_crashes_whoever_asks_it_is_refused_before_it_is_asked():
+    model = RandomForestClassifier(5, random_state=0).fit(people()[["age"]].to_numpy(), outcome())
+    content = change_part(sio.dumps(model), lead_astray, lambda name: name.endswith(".npy"))
+    assert crashes(content)
     with pytest.raises(UnreadableError, match="a node that is not there"):
-        try_in_child("model.skops", content, rows, own.ask(rows), columns=own.columns)
+        unpack(content, "model.skops")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.filterwarnings("ignore")
-def test_a_crash_that_no_check_foresees_is_an_error():
-    model = SVC(probability=True).fit(people()[["age"]], outcome())
-    own = FittedModel.of(model)
-    rows = asked(own, 64)
-    answers = own.ask(rows)
-    total = model._n_support.sum()
-    model._n_support = np.array([10**8, total - 10**8], dtype=np.int32)
-    with pytest.raises(UnreadableError, match="ends the process that it is tried in"):
-        try_in_child(*write_model(own), rows, answers, columns=own.columns)
+@pytest.mark.parametrize("counted", [[10**8, -(10**8)], [-(10**8), 10**8]])
+def test_support_vectors_that_are_not_there_are_refused_before_they_are_asked(counted):
+    model = SVC(probability=True).fit(people()[["age"]].to_numpy(), outcome())
+    check_nodes(unpack(sio.dumps(model), "model.skops"))
+    model._n_support = (model._n_support + counted).astype(np.int32)
+    content = sio.dumps(model)
+    assert crashes(content)
+    with pytest.raises(UnreadableError, match="support vectors are others than it says"):
+        unpack(content, "model.skops")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("_probA", np.zeros(2)),
+        ("_dual_coef_", np.zeros((1, 1))),
+        ("support_", np.zeros(1, dtype=np.int32)),
+        ("kernel", "precomputed"),
+        ("_sparse", True),
+    ],
+)
+def test_support_vectors_of_other_shapes_are_refused(name, value):
+    model = SVC(probability=True).fit(people()[["age"]].to_numpy(), outcome())
+    setattr(model, name, value)
+    with pytest.raises(UnreadableError, match=r"support vectors|kernel"):
+        unpack(sio.dumps(model), "model.skops")
+
+
+def test_neighbours_of_other_classes_are_refused():
+    model = KNeighborsClassifier(algorithm="brute").fit(people()[["age"]].to_numpy(), outcome())
+    check_nodes(unpack(sio.dumps(model), "model.skops"))
+    for labels in (model._y + 10**6, model._y - 1, model._y[1:]):
+        model._y = labels
+        with pytest.raises(UnreadableError, match="class"):
+            unpack(sio.dumps(model), "model.skops")
 
 
 @pytest.mark.skipif(
@@ -196,13 +229,12 @@ def test_a_file_that_takes_too_much_memory_or_time_is_refused():
         return head + part[128:] if array.dtype == float else part
 
     content = change_part(write_model(own)[1], grow, lambda name: name.endswith(".npy"))
-    rows = asked(own, 64)
     with pytest.raises(UnreadableError, match=r"takes more than 0\.25 GiB"):
-        try_in_child(
-            "model.skops", content, rows, own.ask(rows), columns=own.columns, memory=1 << 28
-        )
+        try_in_child("model.skops", content, memory=1 << 28)
     with pytest.raises(UnreadableError, match=r"tried for 0\.01 seconds"):
-        try_in_child("model.skops", content, rows, own.ask(rows), columns=own.columns, seconds=0.01)
+        try_in_child("model.skops", content, seconds=0.01)
+    with pytest.raises(UnreadableError, match="damaged"):
+        unpack(content, "model.skops")
 
 
 DAMAGES = [
@@ -232,9 +264,7 @@ def test_every_node_is_looked_at_not_only_those_that_rows_come_by(field, value):
 
     check_nodes(unpack(content, "model.skops"))
     with pytest.raises(UnreadableError, match="tree"):
-        check_nodes(
-            unpack(change_part(content, damage, lambda part: part.endswith(".npy")), "model.skops")
-        )
+        unpack(change_part(content, damage, lambda part: part.endswith(".npy")), "model.skops")
 
 
 @pytest.mark.parametrize(
@@ -351,11 +381,11 @@ def test_whatever_xgboost_writes_for_a_classifier_is_read(kind):
 @bounded
 def test_a_flipped_bit_of_a_skops_file_is_an_error_or_a_whole_model(part, bit, name):
     content = write_of(name)
-    names = sorted(skops_file._unzip(content, "model.skops"))
+    names = sorted(parts_of(content))
     chosen = names[part % len(names)]
     changed = change_part(content, lambda old: flip_bit(old, bit), lambda other: other == chosen)
     try:
-        check_nodes(unpack(changed, "model.skops"))
+        unpack(changed, "model.skops")
     except EdfaError:
         return
 
@@ -400,7 +430,7 @@ def test_a_flipped_bit_of_a_boosters_file_is_refused_or_changes_nothing(name, bi
     file, content = write_model(own)
     rows = asked(own, 64)
     with contextlib.suppress(UnreadableError):
-        try_in_child(file, flip_bit(content, bit), rows, own.ask(rows), columns=own.columns)
+        read_model(file, flip_bit(content, bit), own.kind, rows)
 
 
 @pytest.mark.parametrize("name", ["lightgbm", "forest", "histograms, categories"])

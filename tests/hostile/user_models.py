@@ -2,6 +2,8 @@
 to damage them.
 """
 
+import io
+import zipfile
 from functools import cache
 
 import numpy as np
@@ -22,7 +24,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from edfa.predictors.user_model.ask import FittedModel
-from edfa.predictors.user_model.skops_file import _unzip, _zip
 
 NUMBERS, WORDS = ["age", "debt"], ["job", "city"]
 
@@ -165,9 +166,18 @@ def flip_bit(content, bit):
     return bytes(changed)
 
 
+def parts_of(content):
+    """The parts of a skops file by name."""
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        return {name: file.read(name) for name in file.namelist()}
+
+
 def change_part(content, change, which=lambda name: True):
     """A skops file in which ``change`` was done to the parts that ``which`` names, and every
     checksum fits.
     """
-    parts = _unzip(content, "model.skops")
-    return _zip({name: change(part) if which(name) else part for name, part in parts.items()}, 0)
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as file:
+        for name, part in parts_of(content).items():
+            file.writestr(name, change(part) if which(name) else part)
+    return target.getvalue()

@@ -1,27 +1,26 @@
-"""The nodes of trees that came from a file: libraries follow them without looking, wherever they
-lead.
+"""What libraries index by without looking, in models that came from a file.
 
-A few rows that a model is tried on need not come by a damaged node; here all of them are looked at.
-Whatever holds no trees of scikit-learn, XGBoost or LightGBM passes.
+A tree's nodes are followed wherever they lead, and so are the counts of a support vector machine
+and the labels of neighbours. Whatever holds nothing of the kind passes.
 """
 
-import json
 from typing import Any
 
 import numpy as np
 
 from edfa.errors import UnreadableError
+from edfa.predictors.booster_file import check_user_booster
 from edfa.typing import AnyArray
 
 __all__ = ["check_lightgbm", "check_nodes"]
 
-NO_PARENT = 2**31 - 1  # XGBoost's parent of a root
 LEAF = -1
+KERNELS = ("linear", "poly", "rbf", "sigmoid")
 
 
 def check_nodes(model: Any) -> None:
-    """Raise UnreadableError if a tree anywhere in ``model`` leads to a node or a column that is not
-    there.
+    """Raise UnreadableError if anything in ``model`` leads to a node, a column, a row or a class
+    that is not there.
     """
     seen: set[int] = set()
     left = [model]
@@ -44,29 +43,32 @@ def check_nodes(model: Any) -> None:
 def _check(part: Any) -> None:
     module, kind = type(part).__module__, type(part).__name__
     if module.startswith("xgboost") and kind == "Booster":
-        _check_xgboost(part)
+        check_user_booster(bytes(part.save_raw("json")), "its booster")
     elif module.startswith("lightgbm") and kind == "Booster":
-        check_lightgbm(part.model_to_string(num_iteration=-1), "the model")
-    elif module == "sklearn.ensemble._hist_gradient_boosting.gradient_boosting":
-        for trees in getattr(part, "_predictors", []):
-            for tree in trees:
-                _check_histogram_tree(tree, part.n_features_in_)
+        check_lightgbm(part.model_to_string(num_iteration=-1), "its booster")
+    elif hasattr(part, "_predictors"):
+        _check_histograms(part)
+    elif module.startswith("sklearn.svm") and hasattr(part, "_n_support"):
+        _check_support_vectors(part)
+    elif module.startswith("sklearn.neighbors") and hasattr(part, "_y"):
+        known = np.isin(part._y, np.arange(len(part.classes_)))
+        _require(known.shape == (len(part._fit_X),) and known.all(), "a neighbour has no class")
     elif module.startswith("sklearn"):
-        _check_scikit_learn(part)
+        _check_trees(part)
 
 
-def _check_scikit_learn(part: Any) -> None:
+def _check_trees(part: Any) -> None:
     """A decision tree; or a forest, whose trees get rows that only the first of them has looked
     at.
     """
-    if type(getattr(part, "tree_", None)).__name__ == "Tree":
-        tree = part.tree_
+    tree: Any = getattr(part, "tree_", None)
+    if type(tree).__name__ == "Tree":
         _require(
             tree.n_features == part.n_features_in_, "a tree is of other columns than its model"
         )
-        _check_children(tree.children_left, tree.children_right, tree.node_count)
-        inner = tree.children_left != LEAF
-        _check_range(tree.feature[inner], tree.n_features, "column")
+        _require(tree.node_count > 0, "a tree is empty")
+        _check_children(tree.children_left, tree.children_right, tree.children_left != LEAF)
+        _check_range(tree.feature[tree.children_left != LEAF], tree.n_features, "column")
     members = getattr(part, "estimators_", None)
     if members is None or not type(part).__module__.startswith(
         ("sklearn.ensemble._forest", "sklearn.ensemble._gb")
@@ -79,80 +81,58 @@ def _check_scikit_learn(part: Any) -> None:
         "a tree is of other columns",
     )
     outputs = {tree.tree_.value.shape[1:] for tree in trees}
-    _require(len(outputs) == 1, "its trees answer in different shapes")
+    scores = len(part.classes_)
     if type(part).__module__.startswith("sklearn.ensemble._gb"):
-        _require(outputs == {(1, 1)}, "its trees answer more than a number")
-        scores = 1 if len(part.classes_) == 2 else len(part.classes_)
-        _require(np.shape(members)[1:] == (scores,), "it has not a tree for each class")
-    else:
-        _require(outputs == {(1, len(part.classes_))}, "its trees are of other classes")
+        each = (1 if scores == 2 else scores,)
+        _require(np.shape(members)[1:] == each, "it has not a tree for each class")
+        scores = 1
+    _require(outputs == {(1, scores)}, "its trees answer in other shapes")
 
 
-def _check_children(left: AnyArray, right: AnyArray, count: int) -> None:
-    """Children come after their parent, as scikit-learn writes them, so that every way down
-    ends.
+def _check_children(left: AnyArray, right: AnyArray, inner: AnyArray) -> None:
+    """Children of ``inner`` nodes come after their parent, as scikit-learn writes them, so that
+    every way down ends.
     """
-    _require(count > 0, "a tree is empty")
-    inner = np.flatnonzero(left != LEAF)
-    for children in (left[inner], right[inner]):
-        _check_range(children, count, "node")
-        _require(bool((children > inner).all()), "a tree leads upwards")
+    for children in (left[inner].astype(np.int64), right[inner].astype(np.int64)):
+        _check_range(children, len(inner), "node")
+        _require(bool((children > np.flatnonzero(inner)).all()), "a tree leads upwards")
 
 
-def _check_histogram_tree(tree: Any, features: int) -> None:
-    nodes = tree.nodes
-    inner = np.flatnonzero(nodes["is_leaf"] == 0)
-    _require(len(nodes) > 0, "a tree is empty")
-    for side in ("left", "right"):
-        children = nodes[side][inner].astype(np.int64)
-        _check_range(children, len(nodes), "node")
-        _require(bool((children > inner).all()), "a tree leads upwards")
-    _check_range(nodes["feature_idx"][inner].astype(np.int64), features, "column")
-    categorical = nodes["bitset_idx"][inner][nodes["is_categorical"][inner] != 0].astype(np.int64)
-    sets = tree.raw_left_cat_bitsets
-    _check_range(categorical, len(sets), "set of categories")
+def _check_histograms(part: Any) -> None:
+    """The trees of a HistGradientBoostingClassifier."""
+    features = part.n_features_in_
+    binned = np.shape(part._bin_mapper.is_categorical_)
+    _require(binned == (features,), "its trees are of other columns than its model")
+    for tree in (tree for trees in part._predictors for tree in trees):
+        nodes, sets = tree.nodes, tree.raw_left_cat_bitsets
+        inner = nodes["is_leaf"] == 0
+        _require(len(nodes) > 0, "a tree is empty")
+        _check_children(nodes["left"], nodes["right"], inner)
+        _check_range(nodes["feature_idx"][inner].astype(np.int64), features, "column")
+        categorical = inner & (nodes["is_categorical"] != 0)
+        _check_range(nodes["bitset_idx"][categorical].astype(np.int64), len(sets), "set")
+        _require(sets.shape[1:] == (8,), "a tree's sets of categories have another size")
+
+
+def _check_support_vectors(part: Any) -> None:
+    """A support vector machine of libsvm, which reads as far as its counts say."""
+    vectors, counts, classes = part.support_vectors_, part._n_support, len(part.classes_)
+    pairs = (classes * (classes - 1) // 2,)
+    shapes = {
+        "_n_support": (classes,),
+        "support_": (len(vectors),),
+        "support_vectors_": (len(vectors), part.n_features_in_),
+        "_dual_coef_": (classes - 1, len(vectors)),
+        "_intercept_": pairs,
+    }
+    if len(part._probA) or len(part._probB):
+        shapes |= {"_probA": pairs, "_probB": pairs}
+    _require(part._sparse is False and part.kernel in KERNELS, "its kernel is none that is read")
     _require(
-        sets.ndim == 2 and sets.shape[1:] == (8,), "a tree's sets of categories have another size"
-    )
-
-
-def _check_xgboost(booster: Any) -> None:
-    """Every node but the root has the parent that leads to it, so that every way down ends."""
-    learner = json.loads(bytes(booster.save_raw("json")))["learner"]
-    boosted = learner["gradient_booster"]
-    model = (boosted.get("gbtree") or boosted).get("model", {})
-    features = int(learner["learner_model_param"]["num_feature"])
-    for tree in model.get("trees", []):
-        names = ("left_children", "right_children", "parents", "split_indices")
-        left, right, parents, columns = (np.array(tree[name], dtype=np.int64) for name in names)
-        _require(
-            len(left) > 0 and len({len(left), len(right), len(parents), len(columns)}) == 1,
-            "a tree is damaged",
-        )
-        _require(len(tree["split_conditions"]) == len(left), "a tree is damaged")
-        inner = np.flatnonzero(left != LEAF)
-        _require(parents[0] == NO_PARENT, "a tree's root has a parent")
-        for children in (left[inner], right[inner]):
-            _check_range(children, len(left), "node")
-            _require(
-                bool((parents[children] == inner).all()),
-                "a node has another parent than the one above it",
-            )
-        _check_range(columns[inner], features, "column")
-        _check_categories(tree)
-
-
-def _check_categories(tree: Any) -> None:
-    """Each of a tree's sets of categories lies within the list of all of them."""
-    total, nodes = len(tree["categories"]), np.array(tree["categories_nodes"], dtype=np.int64)
-    starts, sizes = (
-        np.array(tree[f"categories_{name}"], dtype=np.int64) for name in ("segments", "sizes")
-    )
-    _require(len(nodes) == len(starts) == len(sizes), "a tree's categories are damaged")
-    _check_range(nodes, len(tree["left_children"]), "node")
-    _require(
-        bool((starts >= 0).all() and (sizes >= 0).all() and (starts + sizes <= total).all()),
-        "a set is cut off",
+        bool((counts >= 0).all())
+        and counts.sum() == len(vectors)
+        and all(np.shape(getattr(part, name)) == shape for name, shape in shapes.items()),
+        "its support vectors are others than it says",
     )
 
 
@@ -191,7 +171,7 @@ def check_lightgbm(text: str, name: str) -> None:
 
 def _check_lightgbm_tree(tree: dict[str, str], features: int) -> None:
     """Every inner node and every leaf is led to once; a child below 0 is a leaf."""
-    leaves = int(tree["num_leaves"])
+    leaves, sets = int(tree["num_leaves"]), int(tree["num_cat"])
     _require(
         leaves > 0 and len(_numbers(tree, "leaf_value", float)) == leaves,
         "a tree has other leaves than it says",
@@ -203,25 +183,22 @@ def _check_lightgbm_tree(tree: dict[str, str], features: int) -> None:
     _require(
         np.array_equal(np.sort(children), expected), "a tree leads to a node that is not there"
     )
-    inner = leaves - 1
     columns, kinds = _numbers(tree, "split_feature"), _numbers(tree, "decision_type")
     thresholds = _numbers(tree, "threshold", float)
     _require(
-        len(columns) == len(kinds) == len(thresholds) == inner,
+        len(columns) == len(kinds) == len(thresholds) == leaves - 1,
         "a tree has other nodes than it says",
     )
     _check_range(columns, features, "column")
-    sets = thresholds[(kinds & 1) != 0].astype(np.int64)
-    _check_range(sets, int(tree["num_cat"]), "set of categories")
-    if int(tree["num_cat"]):
+    _check_range(thresholds[(kinds & 1) != 0].astype(np.int64), sets, "set of categories")
+    if sets:
         bounds = _numbers(tree, "cat_boundaries")
         _require(
-            len(bounds) == int(tree["num_cat"]) + 1 and bounds[0] == 0,
+            len(bounds) == sets + 1
+            and bounds[0] == 0
+            and bool((np.diff(bounds) >= 0).all())
+            and len(_numbers(tree, "cat_threshold")) == bounds[-1],
             "a tree's categories are damaged",
-        )
-        _require(bool((np.diff(bounds) >= 0).all()), "a tree's categories are damaged")
-        _require(
-            len(_numbers(tree, "cat_threshold")) == bounds[-1], "a tree's categories are cut off"
         )
 
 
@@ -240,6 +217,6 @@ def _check_range(numbers: AnyArray, count: int, what: str) -> None:
     )
 
 
-def _require(holds: bool, damage: str) -> None:
+def _require(holds: Any, damage: str) -> None:
     if not holds:
         raise UnreadableError(damage)

@@ -1,9 +1,6 @@
-"""User models in files: kept in an advisor's folder, tried before they are read,
-opened by name.
+"""User models in files, read so that a stranger's file does no harm, and opened by name.
 
-``write_model`` and ``read_model`` turn a model into the content of a file and back,
-``try_in_child`` tries such a file in a process of its own, ``open_model`` does all that is needed
-for a file that somebody names.
+``read_model`` reads what ``write_model`` wrote, ``open_model`` a file that somebody names.
 """
 
 from pathlib import Path
@@ -14,24 +11,13 @@ import pandas as pd
 
 from edfa.data.read import open_parquet, read_parquet
 from edfa.errors import ModelError, UnreadableError
-from edfa.predictors.user_model.ask import FittedModel
-from edfa.predictors.user_model.formats import MODEL_LIMIT, KeptLightGBM, read_model, write_model
-from edfa.predictors.user_model.kept_rows import rows_from_json, rows_to_json
-from edfa.predictors.user_model.objective import BOOSTED, check_booster_objective
+from edfa.predictors.user_model.ask import FittedModel, Kind
+from edfa.predictors.user_model.formats import MODEL_LIMIT, parse_model, write_model
+from edfa.predictors.user_model.skops_file import holds_booster
 from edfa.predictors.user_model.trial import try_in_child
 from edfa.reading import existing, read_bytes
 
-__all__ = [
-    "KeptLightGBM",
-    "compare_answers",
-    "open_model",
-    "read_like",
-    "read_model",
-    "rows_from_json",
-    "rows_to_json",
-    "try_in_child",
-    "write_model",
-]
+__all__ = ["compare_answers", "open_model", "read_like", "read_model", "write_model"]
 
 ENDINGS = {
     ".ubj": "XGBoost",
@@ -44,9 +30,38 @@ PICKLED = (".pkl", ".pickle", ".joblib", ".dill", ".pt", ".pth", ".sav")
 PROTOCOLS = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))  # how pickles begin
 
 
+def read_model(
+    name: str, content: bytes, kind: Kind = "estimator", rows: pd.DataFrame | None = None
+) -> Any:
+    """The model in a file that ``write_model`` made, or that its library did.
+
+    Parameters
+    ----------
+    name, content
+        The file; the end of its name tells the format. Where the library that reads it may crash,
+        it is read in a process of its own first.
+    kind
+        That of the ``FittedModel`` that was written: "booster" for XGBoost's and LightGBM's own
+        class.
+    rows
+        What that process asks the model about, if there is one.
+
+    Raises
+    ------
+    UnreadableError
+        If the file is damaged, too large, or asks for a type that is not trusted.
+    MissingExtraError
+        If the library that reads it is not installed.
+    """
+    if name.endswith((".onnx", ".txt")) or (
+        name.endswith(".skops") and holds_booster(content, name)
+    ):
+        try_in_child(name, content, rows)
+    return parse_model(name, content, kind)
+
+
 def open_model(path: str | Path) -> Any:
-    """The model in a file that somebody names, for ``FittedModel.of``; read in a process of its own
-    first.
+    """The model in a file that somebody names, for ``FittedModel.of``.
 
     Raises
     ------
@@ -60,22 +75,17 @@ def open_model(path: str | Path) -> Any:
     """
     path = existing(path)
     ending = path.suffix.lower()
-    if ending in PICKLED:
-        raise _pickle(path.name)
-    if ending not in ENDINGS:
+    if ending not in (*ENDINGS, *PICKLED):
         known = ", ".join(f"{end} ({library})" for end, library in ENDINGS.items())
         raise UnreadableError(f"{path.name} has the ending of no model's file; known: {known}")
     content = read_bytes(path, MODEL_LIMIT)
-    if content.startswith(PROTOCOLS):
-        raise _pickle(path.name)
-    name = path.stem + ending
-    kind = "booster" if ENDINGS[ending] in BOOSTED else "estimator"
-    try_in_child(name, content, None, None, kind=kind)
-    model = read_model(name, content, kind)
-    if ENDINGS[ending] not in BOOSTED:
-        return model
-    check_booster_objective(model, ENDINGS[ending], name)
-    return read_model(name, content) if ENDINGS[ending] == "XGBoost" else model
+    if ending in PICKLED or content.startswith(PROTOCOLS):
+        raise UnreadableError(
+            f"{path.name} is a pickle: reading one runs whatever code is in it; where the model "
+            "is, save it with skops.io.dump(model, 'model.skops'), or as an XGBoost, LightGBM or "
+            "ONNX file"
+        )
+    return read_model(path.stem + ending, content, "booster" if ending == ".txt" else "estimator")
 
 
 def read_like(path: str | Path) -> pd.DataFrame:
@@ -151,11 +161,3 @@ def compare_answers(one: FittedModel, other: FittedModel, people: Any) -> float:
 
 def _asked(own: FittedModel, people: Any) -> Any:
     return people if isinstance(own.columns, str) else people[list(own.columns)]
-
-
-def _pickle(name: str) -> UnreadableError:
-    return UnreadableError(
-        f"{name} is a pickle: reading one runs whatever code is in it; where the model "
-        "is, save it with "
-        "skops.io.dump(model, 'model.skops'), or as an XGBoost, LightGBM or ONNX file"
-    )

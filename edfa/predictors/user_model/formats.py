@@ -1,8 +1,8 @@
-"""A user model as the content of a file, and back: XGBoost's, LightGBM's and ONNX
-files, and skops.
+"""A user model as the content of a file, and back: XGBoost's, LightGBM's and ONNX files, and skops.
 
-No format here holds code. What a file of this kind may still do is hang, take all memory or end the
-process; whoever does not trust it asks ``try_in_child`` first.
+No format here holds code. What a library would follow out of its memory is looked at before it does
+(``check_user_booster``, ``check_nodes``), or the file is read in a process of its own first
+(``try_in_child``).
 """
 
 from typing import Any
@@ -19,12 +19,12 @@ from edfa.predictors.user_model.skops_file import pack, unpack
 from edfa.reading import MEGABYTE
 from edfa.typing import Float64Array
 
-__all__ = ["MODEL_LIMIT", "KeptLightGBM", "read_model", "write_model"]
+__all__ = ["MODEL_LIMIT", "LoadedLightGBM", "parse_model", "write_model"]
 
 MODEL_LIMIT = 1024 * MEGABYTE
 
 
-class KeptLightGBM:
+class LoadedLightGBM:
     """An ``LGBMClassifier`` that was read from its text: the same trees, asked in the same way.
 
     Attributes
@@ -63,32 +63,23 @@ def write_model(own: FittedModel) -> tuple[str, bytes] | None:
     model = own.model
     if isinstance(model, OnnxModel):
         return "model.onnx", model.content
-    name = _library(model)
-    if name in ("xgboost.Booster", "xgboost.XGBClassifier"):
+    library = f"{type(model).__module__.partition('.')[0]}.{type(model).__name__}"
+    if library in ("xgboost.Booster", "xgboost.XGBClassifier"):
         if not np.isnan(getattr(model, "missing", np.nan)):
             return None  # the file does not say which number stands for a gap
-        booster = model if name == "xgboost.Booster" else model.get_booster()
+        booster = model if library == "xgboost.Booster" else model.get_booster()
         return "model.ubj", bytes(booster.save_raw("ubj"))
-    if name in ("lightgbm.Booster", "lightgbm.LGBMClassifier") or isinstance(model, KeptLightGBM):
-        booster = model if name == "lightgbm.Booster" else model.booster_
-        return "model.lgb.txt", booster.model_to_string().encode()
+    if library == "lightgbm.LGBMClassifier" or isinstance(model, LoadedLightGBM):
+        return "model.lgb.txt", model.booster_.model_to_string().encode()
+    if library == "lightgbm.Booster":
+        return "model.lgb.txt", model.model_to_string().encode()
     content = pack(model) if isinstance(model, BaseEstimator) else None
     return None if content is None else ("model.skops", content)
 
 
-def read_model(name: str, content: bytes, kind: Kind = "estimator") -> Any:
-    """The model in a file that ``write_model`` made, or that its library did; ``name`` tells the
-    format by its end.
-
-    ``kind`` is that of the ``FittedModel`` that was written: "booster" for XGBoost's and LightGBM's
-    own class.
-
-    Raises
-    ------
-    UnreadableError
-        If the file is damaged, too large, or asks for a type that is not trusted.
-    MissingExtraError
-        If the library that reads it is not installed.
+def parse_model(name: str, content: bytes, kind: Kind = "estimator") -> Any:
+    """The model in a file, read in this process; ``read_model`` says what goes in, and what is
+    raised.
     """
     if len(content) > MODEL_LIMIT:
         raise UnreadableError(
@@ -103,7 +94,7 @@ def read_model(name: str, content: bytes, kind: Kind = "estimator") -> Any:
             return OnnxModel(content, name)
         if name.endswith(".skops"):
             return unpack(content, name)
-    except (EdfaError, KeyboardInterrupt):
+    except EdfaError:
         raise
     except Exception as error:  # what a library stumbles over in a damaged file
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
@@ -119,11 +110,11 @@ def _read_xgboost(name: str, content: bytes, kind: Kind) -> Any:
     if not content.startswith(b"{"):
         raise UnreadableError(f"{name} is no model as XGBoost writes it")
     check_user_booster(content, name)
-    if kind == "booster":
-        booster = xgb.Booster({"nthread": 1})
-        booster.load_model(bytearray(content))
-        return booster
-    model = xgb.XGBClassifier(n_jobs=1, enable_categorical=True)
+    model: Any = (
+        xgb.Booster({"nthread": 1})
+        if kind == "booster"
+        else xgb.XGBClassifier(n_jobs=1, enable_categorical=True)
+    )
     model.load_model(bytearray(content))
     return model
 
@@ -136,9 +127,4 @@ def _read_lightgbm(name: str, content: bytes, kind: Kind) -> Any:
     text = content.decode("utf-8")
     check_lightgbm(text, name)
     booster = lightgbm.Booster(model_str=text)
-    return booster if kind == "booster" else KeptLightGBM(booster)
-
-
-def _library(model: Any) -> str:
-    """A model's library and class, such as "xgboost.Booster"."""
-    return f"{type(model).__module__.partition('.')[0]}.{type(model).__name__}"
+    return booster if kind == "booster" else LoadedLightGBM(booster)

@@ -15,7 +15,7 @@ import pandas as pd
 from edfa.data.encode import Encoder
 from edfa.data.values import read_words
 from edfa.errors import ColumnError, DataError, hint
-from edfa.typing import AnyArray, BoolArray, Float32Array, IntArray
+from edfa.typing import AnyArray, BoolArray, Float32Array
 
 __all__ = ["FrameMaker", "Lookup", "cast_frame"]
 
@@ -74,9 +74,10 @@ class FrameMaker:
 
     The values are those of ``encoder.decode(X)[columns].astype(dtypes)``, with each cell decoded as
     if it stood alone: whole numbers are written "1" in a column of texts, whoever stands beside
-    them. A truly missing value stays missing. A known value is never handed over as a missing one:
-    DataError for a value that is no category of the model's, and for whatever the model's data type
-    cannot hold (a gap or 300 in ``int8``). Threads may share it.
+    them. A truly missing value stays missing, and a level that is no category of the model's is a
+    missing one to it, as pandas has it: the card may have levels that the model never met.
+    DataError for whatever the model's data type cannot hold (a gap or 300 in ``int8``). Threads may
+    share it.
 
     Parameters
     ----------
@@ -87,9 +88,6 @@ class FrameMaker:
     dtypes
         Data types by name, as ``frame.dtypes`` of what the model was fitted on; other names are
         ignored. A column without one has the type that ``decode`` gives it.
-    lenient
-        Whether a level that is no category of the model's becomes a missing value, as pandas makes
-        it one, and no error: the card may have levels that the model never met.
 
     Examples
     --------
@@ -108,11 +106,8 @@ class FrameMaker:
         encoder: Encoder,
         columns: Sequence[str],
         dtypes: "Mapping[str, Any] | pd.Series | None" = None,
-        *,
-        lenient: bool = False,
     ) -> None:
         self.encoder = encoder
-        self.lenient = lenient
         self.columns = tuple(columns)
         _check_columns(self.columns, encoder.names)
         given = {} if dtypes is None else dict(dtypes.items())
@@ -131,7 +126,7 @@ class FrameMaker:
         self._lookups = [Lookup(partial(self._make, column)) for column in range(len(self.columns))]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _make_again, (self.encoder, self.columns, self.dtypes, self.lenient)
+        return type(self), (self.encoder, self.columns, self.dtypes)
 
     def frame(self, X: Float32Array) -> pd.DataFrame:  # noqa: N803
         """The values of encoded rows, (rows, features of the card); cells that the model wants must
@@ -189,9 +184,7 @@ class FrameMaker:
         known = column.decode(
             codes[codes != gap]
         )  # a gap beside them would turn whole numbers into floats
-        return _cast_known(
-            column.name, known, codes != gap, self.dtypes.get(column.name), self.lenient
-        )
+        return _cast_known(column.name, known, codes != gap, self.dtypes.get(column.name))
 
 
 def cast_frame(frame: pd.DataFrame, dtypes: Mapping[str, Any]) -> pd.DataFrame:
@@ -213,34 +206,22 @@ def cast_frame(frame: pd.DataFrame, dtypes: Mapping[str, Any]) -> pd.DataFrame:
         if isinstance(values.dtype, pd.CategoricalDtype):
             values = values.astype(values.cat.categories.dtype)
         known = values.notna().to_numpy(dtype=bool)
-        cells = _cast_known(name, values[known], known, dtype, lenient=True)
+        cells = _cast_known(name, values[known], known, dtype)
         if isinstance(dtype, pd.CategoricalDtype):
             cells = pd.Categorical.from_codes(cells, dtype=dtype)
         made[name] = pd.Series(cells, index=frame.index, dtype=dtype)
     return made
 
 
-def _cast_known(name: str, values: pd.Series, known: BoolArray, dtype: Any, lenient: bool) -> Any:
+def _cast_known(name: str, values: pd.Series, known: BoolArray, dtype: Any) -> Any:
     """The known values of a column in the model's data type, with its missing value elsewhere,
     (cells,).
     """
-    made = _cast(name, values, dtype, lenient)
+    made = _cast(name, values, dtype)
     if len(values) == len(known):
         return made
-    return join([made, _missing(name, values.dtype, dtype)]).take(_gaps_last(known))
-
-
-def _make_again(
-    encoder: Encoder, columns: Sequence[str], dtypes: Mapping[str, Any], lenient: bool
-) -> FrameMaker:
-    return FrameMaker(encoder, columns, dtypes, lenient=lenient)
-
-
-def _gaps_last(known: BoolArray) -> IntArray:
-    """Where each cell finds its value, (cells,), among the values of the known ones with that of a
-    gap behind them.
-    """
-    return np.where(known, np.cumsum(known) - 1, int(known.sum()))
+    gap_is_last = np.where(known, np.cumsum(known) - 1, len(values))
+    return join([made, _missing(name, values.dtype, dtype)]).take(gap_is_last)
 
 
 def _check_columns(columns: tuple[str, ...], names: tuple[str, ...]) -> None:
@@ -269,7 +250,7 @@ def _bare(values: pd.Series) -> Any:
 def _missing(name: str, decoded: Any, dtype: Any) -> Any:
     """The missing value of a data type, as an array of one item; DataError if it has none."""
     if isinstance(dtype, pd.CategoricalDtype):
-        return np.array([-1], dtype=_code_type(dtype))
+        return np.array([-1])
     if isinstance(dtype, np.dtype) and dtype.kind in "iub":
         raise DataError(
             f"column {name!r} is missing in some row, and the model's data type {dtype} "
@@ -279,14 +260,14 @@ def _missing(name: str, decoded: Any, dtype: Any) -> Any:
     return _bare(gap if dtype is None else gap.astype(dtype))
 
 
-def _cast(name: str, values: pd.Series, dtype: Any, lenient: bool) -> Any:
+def _cast(name: str, values: pd.Series, dtype: Any) -> Any:
     """Known values, (values,), in the model's data type; DataError naming one that it cannot
     hold.
     """
     if dtype is None:
         return _bare(values)
     if isinstance(dtype, pd.CategoricalDtype):
-        return _category_numbers(name, values, dtype, lenient)
+        return _category_numbers(values, dtype)
     if pd.api.types.is_bool_dtype(dtype):
         values = _truth(name, values, dtype)
     try:
@@ -318,15 +299,8 @@ def _truth(name: str, values: pd.Series, dtype: Any) -> pd.Series:
     return truth.astype(bool)
 
 
-def _code_type(dtype: pd.CategoricalDtype) -> Any:
-    return pd.Categorical.from_codes([], dtype=dtype).codes.dtype
-
-
-def _category_numbers(
-    name: str, values: pd.Series, dtype: pd.CategoricalDtype, lenient: bool
-) -> AnyArray:
-    """The number of each value's category; for a value that is none DataError, or -1 if that is
-    ``lenient``.
+def _category_numbers(values: pd.Series, dtype: pd.CategoricalDtype) -> AnyArray:
+    """The number of each value's category; -1 for a value that is none.
 
     Where the card has words and the model numbers or truth values, or the other way round, those
     written alike match.
@@ -339,9 +313,4 @@ def _category_numbers(
         }
         words = read_words(values).map(written)
         numbers = np.where(numbers < 0, words.fillna(-1).to_numpy(dtype=int), numbers)
-    if (numbers < 0).any() and not lenient:
-        stray = values[numbers < 0].iloc[0]
-        raise DataError(
-            f"column {name!r}: {stray!r} is no category of the model{hint(stray, dtype.categories)}"
-        )
-    return numbers.astype(_code_type(dtype))
+    return numbers

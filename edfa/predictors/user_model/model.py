@@ -12,15 +12,24 @@ import copy
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
-from edfa.artifacts import Folder, folder_name, read_parts, readable, write_parts
+from edfa.artifacts import (
+    Folder,
+    check_arrays,
+    folder_name,
+    load_arrays,
+    read_parts,
+    readable,
+    save_arrays,
+    write_parts,
+)
 from edfa.data.table import Table
-from edfa.errors import ModelError, UnknownNameError
+from edfa.errors import ModelError, UnknownNameError, UnreadableError
 from edfa.predictors.base import Predictor, Progress
 from edfa.predictors.conditional import Neighbours
 from edfa.predictors.user_model.answers import Answers, Asked, RowLimit
@@ -28,9 +37,9 @@ from edfa.predictors.user_model.ask import FittedModel
 from edfa.predictors.user_model.completed import Completed
 from edfa.predictors.user_model.distil import distil
 from edfa.predictors.user_model.given import Given
-from edfa.predictors.user_model.kept import KeptModel, holds_model, read_kept, write_kept
 from edfa.predictors.user_model.source import Source
-from edfa.predictors.user_model.usage import permutation_usage
+from edfa.predictors.user_model.source_file import read_source, write_source
+from edfa.predictors.user_model.usage import Usage, permutation_usage
 from edfa.predictors.xgb import SubsetXGB
 from edfa.settings import check_count, check_seed
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
@@ -45,6 +54,8 @@ TRIED = 64
 SAME = 1e-6  # how far apart two answers of one model about one person may be
 MANY_VALUES = 500  # of one feature: more are numbers
 VIEW = "view"  # the folder in a folder that has the distilled model
+ARRAYS, USAGE = "arrays.safetensors", "usage.json"
+LEARNT = ("tried_", "answers_", "needed_", "fill_", "cover_", "prior_", "classes_")
 BATCH = 20_000  # rows in one call
 MAX_ROWS = 500_000  # rows that one step of an interview may ask about
 TIE = 0.25  # of a completion: as many for as against is no majority
@@ -309,28 +320,24 @@ class UserModel(Predictor):
         A function or a torch module is in no file, and is passed again to ``from_folder``.
         """
         self._check_savable()
-        view = self.view_ if isinstance(self.view_, Completed) else None
-        kept = KeptModel(
-            self.source_,
-            self.tried_,
-            self.answers_,
-            self.needed_,
-            self.fill_,
-            self.prior_,
-            np.asarray(self.classes_),
-            self.usage_,
-            self.cover_,
-            view,
-        )
-        settings = {name: value for name, value in self._settings().items() if name != "own"}
-        parts = write_kept(kept)
-        if not holds_model(parts):
+        if apart := self._count_otherwise():
+            raise ModelError(
+                f"the model {self.own.name} has changed since the advisor was fitted: about "
+                f"{apart} of {len(self.tried_)} people it answers otherwise"
+            )
+        parts, has_model = write_source(self.source_)
+        if not has_model:
             warnings.warn(
                 f"the model {self.own.name} cannot be kept in a safe file; pass it again "
                 "when this is read: "
                 "Advisor.load(folder, model=...)",
                 stacklevel=2,
             )
+        arrays = {name: getattr(self, name) for name in LEARNT}
+        if isinstance(self.view_, Completed):
+            arrays["near"] = self.view_.near.rows
+        parts |= {ARRAYS: save_arrays(arrays), USAGE: self.usage_.to_json().encode()}
+        settings = {name: value for name, value in self._settings().items() if name != "own"}
         write_parts(folder, "UserModel", settings, parts)
         if isinstance(self.view_, SubsetXGB):
             self.view_.to_folder(Path(folder) / VIEW)
@@ -339,29 +346,47 @@ class UserModel(Predictor):
     def from_folder(cls, folder: str | Path | Folder, model: Any = None) -> Self:
         """Read what ``to_folder`` wrote; ``model`` is passed where it is in no file, and must be
         the same one.
-
-        A model's file is tried in a process of its own before this one reads it.
         """
         settings, parts = read_parts(folder, "UserModel")
         with readable(folder_name(folder)):
-            kept = read_kept(parts, model, int(settings["n_completions"]))
-            wrapped = cls._from_settings(settings | {"own": kept.source.own}, folder)
+            arrays = load_arrays(parts[ARRAYS], ARRAYS)
+            (people, width), classes = arrays["tried_"].shape, arrays["answers_"].shape[-1]
+            shapes = {
+                "tried_": ("f", people, width),
+                "answers_": ("f", people, classes),
+                "needed_": ("b", width),
+                "fill_": ("f", width),
+                "cover_": ("f", None, width),
+                "prior_": ("f", classes),
+                "classes_": ("iufb", classes),
+            }
+            check_arrays(arrays, shapes, ARRAYS)
+            source = read_source(parts, model, arrays["tried_"])
+            wrapped = cls._from_settings(settings | {"own": source.own}, folder)
             wrapped._check_settings()
-            wrapped._use(kept.source)
-            wrapped.classes_, wrapped.prior_, wrapped.n_features_in_ = (
-                kept.classes,
-                kept.prior,
-                len(kept.fill),
-            )
-            wrapped.tried_, wrapped.answers_ = kept.tried, kept.answers
-            wrapped.usage_, wrapped.needed_, wrapped.fill_ = kept.usage, kept.needed, kept.fill
-            wrapped.cover_ = kept.cover
-            if kept.view is not None:
-                wrapped.view_ = kept.view
+            for name in LEARNT:
+                setattr(wrapped, name, arrays[name])
+            wrapped.n_features_in_ = width
+            wrapped.usage_ = Usage.from_json(parts[USAGE].decode("utf-8"))
+            wrapped._use(source.with_prepared(np.concatenate([wrapped.cover_, wrapped.tried_])))
+            if apart := wrapped._count_otherwise():
+                other = f"another one: about {apart} of {people} people it answers otherwise"
+                if model is None:
+                    raise UnreadableError(f"the model in the file is {other}")
+                raise ModelError(f"the model {source.own.name} that was passed is {other}")
+            if "near" in arrays:
+                check_arrays(arrays, {"near": ("f", None, width)}, ARRAYS)
+                near = Neighbours.among(arrays["near"], source.categorical, wrapped.n_completions)
+                wrapped.view_ = Completed(near, source.reads)
             else:
                 inner = folder.under(VIEW) if isinstance(folder, Folder) else Path(folder) / VIEW
                 wrapped.view_ = SubsetXGB.from_folder(inner)
         return wrapped
+
+    def _count_otherwise(self) -> int:
+        """About how many of the people who were tried the model answers otherwise than it did."""
+        apart = np.abs(self.source_.ask(self.tried_) - self.answers_).max(axis=1)
+        return int((~(apart <= SAME)).sum())
 
     def learnt_state(self) -> Mapping[str, Any]:
         """What the model said of some training people, which tells it from any other, and what was
@@ -478,6 +503,17 @@ def _covering(matrix: Float32Array) -> IntArray:
     return np.array(sorted(rows), dtype=np.intp)
 
 
+class WrapSettings(TypedDict, total=False):
+    """The settings of a ``UserModel`` that ``wrap`` hands on."""
+
+    n_completions: int
+    n_hybrids: int
+    batch_rows: int
+    max_rows: int | None
+    threshold: float | None
+    seed: int
+
+
 def wrap(
     model: Any,
     partial: Partial = "distilled",
@@ -485,12 +521,7 @@ def wrap(
     columns: Sequence[str] | str | None = None,
     classes: Sequence[Any] | None = None,
     like: pd.DataFrame | None = None,
-    n_completions: int = 32,
-    n_hybrids: int = 4,
-    batch_rows: int = BATCH,
-    max_rows: int | None = MAX_ROWS,
-    threshold: float | None = None,
-    seed: int = 0,
+    **settings: Unpack[WrapSettings],
 ) -> UserModel:
     """A fitted model of your own, to give advice about: ``Advisor(predictor=wrap(model))`` never
     fits it again.
@@ -517,8 +548,9 @@ def wrap(
     like
         A few rows of the frame that the model was fitted on, where dtypes matter: categories, for
         example.
-    n_completions, n_hybrids, batch_rows, max_rows, threshold, seed
-        As for ``UserModel``.
+    **settings
+        ``n_completions``, ``n_hybrids``, ``batch_rows``, ``max_rows``, ``threshold`` and ``seed``
+        of ``UserModel``.
 
     Examples
     --------
@@ -536,15 +568,6 @@ def wrap(
     ['checking_status', 'duration']
     """
     own = FittedModel.of(model, columns=columns, classes=classes, like=like)
-    wrapped = UserModel(
-        own,
-        partial,
-        n_completions=n_completions,
-        n_hybrids=n_hybrids,
-        batch_rows=batch_rows,
-        max_rows=max_rows,
-        seed=seed,
-        threshold=threshold,
-    )
+    wrapped = UserModel(own, partial, **settings)
     wrapped._check_settings()
     return wrapped

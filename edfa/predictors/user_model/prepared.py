@@ -1,8 +1,8 @@
 """A scikit-learn Pipeline asked with each distinct value of a column transformed once.
 
 The steps before the last often treat columns one by one: encoders, scalers, imputers. Then each
-column of their output moves with one column of their input alone, and the matrix that the last step
-wants can be put together from values transformed before. Which moves with which is found by
+column of their output moves with one column of their input alone, and the matrix that the last
+step wants can be put together from values transformed before. Which moves with which is found by
 watching ``transform``; nothing private is read. A Pipeline is prepared only if the matrices, and
 the answers, have the same bits as its own.
 """

@@ -3,11 +3,11 @@
 skops builds an object only of types that are trusted. It trusts scikit-learn's public estimators
 and numpy's functions of numbers; ``TRUSTED`` adds what fitted models hold besides. It is a list in
 code: what a file asks for is never trusted because it asks. A trusted type may still hold damaged
-content, which is what ``try_in_child`` is for.
+content, which is what ``check_nodes`` is for; boosters are read by their own libraries, which is
+what ``try_in_child`` is for.
 """
 
 import io
-import json
 import sys
 import zipfile
 import zlib
@@ -15,11 +15,11 @@ from typing import Any
 
 from edfa.artifacts import readable
 from edfa.errors import MissingExtraError, UnreadableError
+from edfa.predictors.user_model.check_nodes import check_nodes
 from edfa.reading import MEGABYTE, parse_json
 
-__all__ = ["SKOPS_LIMIT", "TRUSTED", "pack", "unpack"]
+__all__ = ["TRUSTED", "holds_booster", "pack", "unpack"]
 
-SKOPS_LIMIT = 1024 * MEGABYTE
 UNPACKED_LIMIT = 2048 * MEGABYTE
 MOST_ENTRIES = 200_000  # a forest has five for each tree
 MOST_RATIO = 200  # of the unpacked to the packed size; models have 4 to 20
@@ -64,27 +64,22 @@ LOADERS = frozenset(
 def pack(model: Any) -> bytes | None:
     """A model as a skops file that ``unpack`` reads; None if it holds what skops cannot write or
     edfa does not trust.
-
-    The same model gives the same bytes: skops names its parts by where they lie in memory, here
-    they are numbered.
     """
     sio = _skops()
     try:
-        content = sio.dumps(model)
-        if set(sio.get_untrusted_types(data=content)) - set(TRUSTED):
-            return None
-    except (
-        Exception
-    ):  # skops raises whatever the parts of a model raise when they are asked for their state
+        content: bytes = sio.dumps(model, compression=zipfile.ZIP_DEFLATED)
+        _read_nodes(content, "the model")
+        return None if set(sio.get_untrusted_types(data=content)) - set(TRUSTED) else content
+    except Exception:  # skops raises whatever a model's parts raise when asked for their state
         return None
-    with zipfile.ZipFile(io.BytesIO(content)) as file:
-        parts = {name: file.read(name) for name in file.namelist()}
-    schema = json.loads(parts[SCHEMA])
-    if not _loaders(schema) <= LOADERS:
-        return None
-    names = _number(schema)
-    numbered = {names[name]: part for name, part in parts.items() if name in names}
-    return _zip(numbered | {SCHEMA: json.dumps(schema).encode()}, zipfile.ZIP_DEFLATED)
+
+
+def holds_booster(content: bytes, name: str) -> bool:
+    """Whether a skops file has a model of XGBoost's or LightGBM's in it; UnreadableError as for
+    ``unpack``.
+    """
+    modules = {str(node.get("__module__")) for node in _read_nodes(content, name)}
+    return any(module.startswith(("xgboost", "lightgbm")) for module in modules)
 
 
 def unpack(content: bytes, name: str) -> Any:
@@ -94,26 +89,16 @@ def unpack(content: bytes, name: str) -> Any:
     has, or asks for a type that is not trusted; nothing of it is built then.
     """
     sio = _skops()
-    parts = _unzip(content, name)
-    with readable(name):
-        schema = parse_json(parts[SCHEMA].decode("utf-8"), f"{name}: {SCHEMA}")
-        if other := sorted(_loaders(schema) - LOADERS):
-            raise UnreadableError(
-                f"{name} asks for {other[0][:80]!r}, which no classifier needs; it is not read"
-            )
-    stored = _zip(parts, zipfile.ZIP_STORED)
+    _read_nodes(content, name)
     try:
-        if other := sorted(set(sio.get_untrusted_types(data=stored)) - set(TRUSTED)):
-            raise UnreadableError(
-                f"{name} asks for {other[0][:120]}, which is not trusted; it is not read"
-            )
-        return sio.loads(stored, trusted=list(TRUSTED))
-    except UnreadableError:
-        raise
+        if other := sorted(set(sio.get_untrusted_types(data=content)) - set(TRUSTED)):
+            raise UnreadableError(f"it asks for {other[0][:120]}, which is not trusted")
+        model = sio.loads(content, trusted=list(TRUSTED))
+        check_nodes(model)
     except Exception as error:  # as above; MemoryError too: arrays are as large as the file says
-        raise UnreadableError(
-            f"{name} is damaged: {type(error).__name__}: {_line(error)}"
-        ) from None
+        kind = "" if isinstance(error, UnreadableError) else f"{type(error).__name__}: "
+        raise UnreadableError(f"{name} is damaged: {kind}{_line(error)}") from None
+    return model
 
 
 def _skops() -> Any:
@@ -134,107 +119,54 @@ def _skops() -> Any:
     return skops.io
 
 
-def _unzip(content: bytes, name: str) -> dict[str, bytes]:
-    """The entries of a zip file, none of them larger than it says."""
-    if len(content) > SKOPS_LIMIT:
-        raise UnreadableError(
-            f"{name} has {len(content):,} bytes; at most {SKOPS_LIMIT:,} are read"
-        )
+def _read_nodes(content: bytes, name: str) -> list[dict[str, Any]]:
+    """Every mapping in the schema of a skops file, once its sizes and its ways of building are
+    seen to be those of a model.
+    """
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as file:
-            entries = file.infolist()
-            _check_sizes(entries, len(content), name)
-            parts = {}
-            for entry in entries:
-                with file.open(entry) as part:
-                    parts[entry.filename] = part.read(entry.file_size)
-                    if part.read(1):
-                        raise UnreadableError(
-                            f"{name}: {entry.filename[:80]!r} is larger than it says"
-                        )
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        EOFError,
-        OSError,
-        RuntimeError,
-        ValueError,
-        LookupError,
-    ) as error:
-        if isinstance(error, UnreadableError):
-            raise
+        with readable(name), zipfile.ZipFile(io.BytesIO(content)) as file:
+            _check_sizes(file.infolist(), len(content), name)
+            schema = parse_json(file.read(SCHEMA).decode("utf-8"), f"{name}: {SCHEMA}")
+    except (zipfile.BadZipFile, zlib.error, OSError) as error:
         raise UnreadableError(f"{name} is no skops file, or is damaged: {_line(error)}") from None
-    if len(parts) < len(entries):
-        raise UnreadableError(f"{name} has two parts of one name")
-    if SCHEMA not in parts:
-        raise UnreadableError(f"{name} is no skops file: it has no {SCHEMA}")
-    return parts
-
-
-def _check_sizes(entries: list[zipfile.ZipInfo], packed: int, name: str) -> None:
-    """Raise UnreadableError by what the entries say of themselves, before anything is unpacked."""
-    total = sum(entry.file_size for entry in entries)
-    if len(entries) > MOST_ENTRIES:
-        raise UnreadableError(
-            f"{name} has {len(entries):,} parts; at most {MOST_ENTRIES:,} are read"
-        )
-    if total > UNPACKED_LIMIT:
-        raise UnreadableError(
-            f"{name} unpacks to {total:,} bytes; at most {UNPACKED_LIMIT:,} are read"
-        )
-    if total > MOST_RATIO * packed:
-        raise UnreadableError(
-            f"{name} unpacks to {total / packed:,.0f} times its size; no model does that"
-        )
-    if any(
-        entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries
-    ):
-        raise UnreadableError(f"{name} is compressed in another way than skops does")
-
-
-def _zip(parts: dict[str, bytes], compression: int) -> bytes:
-    """A zip file without dates."""
-    target = io.BytesIO()
-    with zipfile.ZipFile(target, "w", compression) as file:
-        for name, part in parts.items():
-            file.writestr(zipfile.ZipInfo(name), part, compression)
-    return target.getvalue()
-
-
-def _loaders(schema: Any) -> set[str]:
-    """Every way of building that a schema asks for."""
-    ways, left = set(), [schema]
+    nodes, left = [], [schema]
     while left:
         value = left.pop()
         if isinstance(value, dict):
-            if "__loader__" in value:
-                ways.add(str(value["__loader__"]))
+            nodes.append(value)
             left += value.values()
         elif isinstance(value, list):
             left += value
-    return ways
+    ways = {str(node["__loader__"]) for node in nodes if "__loader__" in node}
+    if other := sorted(ways - LOADERS):
+        raise UnreadableError(
+            f"{name} asks for {other[0][:80]!r}, which no classifier needs; it is not read"
+        )
+    return nodes
 
 
-def _number(schema: Any) -> dict[str, str]:
-    """Number the objects and files of a schema in the order in which they come; the new name of
-    each file.
+def _check_sizes(entries: list[zipfile.ZipInfo], packed: int, name: str) -> None:
+    """Raise UnreadableError by what the entries say of themselves, before anything is unpacked; no
+    more than that is ever read of them.
     """
-    numbers: dict[int, int] = {}
-    names: dict[str, str] = {}
-    left = [schema]
-    while left:
-        value = left.pop()
-        if isinstance(value, list):
-            left += reversed(value)
-        if not isinstance(value, dict):
-            continue
-        if isinstance(value.get("__id__"), int):
-            value["__id__"] = numbers.setdefault(value["__id__"], len(numbers) + 1)
-        if "__loader__" in value and isinstance(value.get("file"), str):
-            suffix = value["file"].rpartition(".")[2]
-            value["file"] = names.setdefault(value["file"], f"{len(names) + 1}.{suffix}")
-        left += reversed(value.values())
-    return names
+    total = sum(entry.file_size for entry in entries)
+    plain = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+    checks = {
+        f"has {len(entries):,} parts; at most {MOST_ENTRIES:,} are read": (
+            len(entries) <= MOST_ENTRIES
+        ),
+        f"unpacks to {total:,} bytes; at most {UNPACKED_LIMIT:,} are read": total <= UNPACKED_LIMIT,
+        f"unpacks to {total / packed:,.0f} times its size; no model does that": (
+            total <= MOST_RATIO * packed
+        ),
+        "is compressed in another way than skops does": all(
+            entry.compress_type in plain for entry in entries
+        ),
+        "has two parts of one name": len({entry.filename for entry in entries}) == len(entries),
+    }
+    for damage, holds in checks.items():
+        if not holds:
+            raise UnreadableError(f"{name} {damage}")
 
 
 def _line(error: BaseException) -> str:

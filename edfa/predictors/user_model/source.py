@@ -54,9 +54,7 @@ class Source:
         names, columns = train.schema.names, own.columns
         own.check_columns(names)
         frames = (
-            None
-            if isinstance(columns, str)
-            else FrameMaker(train.encoder, columns, own.dtypes, lenient=True)
+            None if isinstance(columns, str) else FrameMaker(train.encoder, columns, own.dtypes)
         )
         reads = np.array([columns == ENCODED or name in columns for name in names])
         categorical = tuple(

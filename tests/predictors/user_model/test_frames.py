@@ -117,20 +117,6 @@ def ask(values, feature, dtype):
 HOME, SIZE = Feature("x", "categorical"), Feature("x", "continuous")
 
 
-def test_a_value_that_is_no_category_is_never_handed_over_as_missing():
-    with pytest.raises(
-        DataError, match=r"column 'x': 'boat' is no category of the model; known: own, rent"
-    ):
-        ask(["own", "boat"], HOME, pd.CategoricalDtype(["own", "rent"]))
-    maker, encoder = maker_of(["own", "boat"], HOME, pd.CategoricalDtype(["own"]))
-    codes = encoder.encode(pd.DataFrame({"x": ["own", "boat"]}))
-    assert maker.frame(codes[:1])["x"].tolist() == ["own"], (
-        "who has a known value is answered all the same"
-    )
-    with pytest.raises(DataError, match="'boat'"):
-        maker.frame(codes)
-
-
 def test_a_truly_missing_value_stays_missing():
     made = ask(["own", None, "rent"], HOME, pd.CategoricalDtype(["rent", "own"]))
     assert made.cat.codes.tolist() == [1, -1, 0]
@@ -240,7 +226,7 @@ def test_a_level_that_the_model_never_met_is_missing_to_it_as_pandas_has_it():
     people = pd.DataFrame({"x": ["own", "rent", "boat"]})
     encoder = Encoder.fit(people, schema)
     dtype = pd.CategoricalDtype(["own", "rent"])
-    made = FrameMaker(encoder, ("x",), {"x": dtype}, lenient=True).frame(encoder.encode(people))
+    made = FrameMaker(encoder, ("x",), {"x": dtype}).frame(encoder.encode(people))
     assert made["x"].tolist()[:2] == ["own", "rent"]
     assert made["x"].isna().tolist() == [False, False, True]
     assert made.dtypes["x"] == dtype
@@ -252,7 +238,7 @@ def test_people_as_they_were_given_are_cast_as_encoded_ones(rows, dtypes):
     frame = as_frame(rows)
     encoder = Encoder.fit(frame, SCHEMA)
     wanted = {name: dtype for name, dtype in dtypes.items() if name in SCHEMA.names}
-    maker = FrameMaker(encoder, SCHEMA.names, wanted, lenient=True)
+    maker = FrameMaker(encoder, SCHEMA.names, wanted)
     matrix = encoder.encode(frame)
     made = cast_frame(encoder.decode(matrix), wanted)
     pd.testing.assert_frame_equal(
