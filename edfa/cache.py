@@ -46,16 +46,12 @@ class Cache(Generic[Value]):
 
         Two threads that miss at once both make it, and the first one's result stays.
         """
-        with self._lock:
-            if key in self._results:
-                self._results.move_to_end(key)
-                return self._results[key]
+        if found := self.find([key]):
+            return found[key]
         made = make()
         with self._lock:
             made = self._results.setdefault(key, made)
-            self._results.move_to_end(key)
-            while len(self._results) > self.most:
-                self._results.popitem(last=False)
+            self._trim()
         return made
 
     def discard(self, key: Hashable) -> None:
@@ -76,8 +72,11 @@ class Cache(Generic[Value]):
         with self._lock:
             for key, result in results.items():
                 self._results[key] = result
-            while len(self._results) > self.most:
-                self._results.popitem(last=False)
+            self._trim()
+
+    def _trim(self) -> None:
+        while len(self._results) > self.most:
+            self._results.popitem(last=False)
 
     def forget(self) -> None:
         """Forget everything."""

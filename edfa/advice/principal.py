@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edfa.errors import DataError
-from edfa.explanation.principal_reasons import PrincipalReasons, Shortfall, principal_reasons
+from edfa.explanation.principal_reasons import (
+    Effort,
+    PrincipalReasons,
+    Shortfall,
+    principal_reasons,
+)
 
 if TYPE_CHECKING:
     from edfa.advice.assessment import Assessment
@@ -17,11 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["NamedReason", "Reasons", "find_reasons"]
 
 OTHERS = 1_000  # training people to compare with, where each is asked about in many completions
-FEWER: dict[str, int] = {
-    "n_compared": 16,
-    "n_permutations": 16,
-    "max_exact": 8,
-}  # questions, for the same reason
+FEWER = Effort(compared=16, exact=8, permutations=16)  # questions, for the same reason
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def find_reasons(assessment: "Assessment", nameable: Mapping[str, str]) -> Reaso
         fitted.favourable,
         threshold=predictor.threshold if by_completions else fitted.threshold,
         groups=groups,
-        **(FEWER if by_completions else {}),
+        effort=FEWER if by_completions else Effort(),
     )
     chosen = values.principal() or values.ranked[:1]  # of many small ones the first is named
     named = tuple(_named(shortfall, values, fitted, nameable) for shortfall in chosen)

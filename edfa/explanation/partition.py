@@ -2,7 +2,7 @@
 model leaves out.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -87,9 +87,6 @@ class Partition:
     def __len__(self) -> int:
         return len(self.known)
 
-    def __iter__(self) -> Iterator[Person]:
-        return (self.person(i) for i in range(len(self)))
-
     @cached_property
     def members(self) -> BoolArray:
         """Which features are in the blanket, (features,); all of them if there is no blanket."""
@@ -127,9 +124,7 @@ class Partition:
         """
         inert, blocked = self.semifactual & self.known, np.zeros(self.known.shape, dtype=bool)
         units = self.blanket.units if self.blanket else {}
-        for name in {
-            spouse for spouses in units.values() for spouse in spouses if spouse not in units
-        }:
+        for name in set().union(*units.values()) - set(units):
             children = [
                 self.names.index(child) for child, spouses in units.items() if name in spouses
             ]
@@ -139,45 +134,16 @@ class Partition:
 
     def person(self, i: int) -> Person:
         """The partition of the person in row ``i``, by name of the feature."""
-        known, blocked, turns = (
-            part[i].tolist() for part in (self.known, self.blocked, self.counterfactual)
-        )
-        member, necessity = self.members.tolist(), self.necessity[i].tolist()
-        inside = [j for j, is_in in enumerate(member) if is_in]
-        reasons = {
-            j: NOT_KNOWN if not known[j] else BLOCKED if blocked[j] else NOT_DECISIVE
-            for j in inside
-        }
+        known, blocked, necessity = self.known[i], self.blocked[i], self.necessity[i].tolist()
+        semifactual: dict[str, Reason] = {}
+        for j in np.flatnonzero(self.semifactual[i]):
+            reason = NOT_KNOWN if not known[j] else BLOCKED if blocked[j] else NOT_DECISIVE
+            semifactual[self.names[j]] = reason
         return Person(
-            {self.names[j]: necessity[j] for j in inside if turns[j]},
-            {self.names[j]: reasons[j] for j in inside if not turns[j]},
-            tuple(name for name, is_in in zip(self.names, member, strict=True) if not is_in),
-            {self.names[j]: necessity[j] for j in np.flatnonzero(self.violations[i]).tolist()},
-        )
-
-    def frame(self) -> pd.DataFrame:
-        """One row for each person and feature: ``person``, ``feature``, ``part``, ``reason``,
-        ``necessity``.
-        """
-        part = np.where(
-            self.counterfactual,
-            "counterfactual",
-            np.where(self.members, "semifactual", "alterfactual"),
-        )
-        reason = np.where(~self.known, NOT_KNOWN, np.where(self.blocked, BLOCKED, NOT_DECISIVE))
-        reason = np.where(self.semifactual, reason, np.where(self.violations, "violation", ""))
-        people, features = np.indices(self.known.shape)
-        columns = {
-            "person": people,
-            "feature": np.array(self.names)[features],
-            "part": part,
-            "reason": reason,
-        }
-        return pd.DataFrame(
-            {
-                name: values.ravel()
-                for name, values in (columns | {"necessity": self.necessity}).items()
-            }
+            {self.names[j]: necessity[j] for j in np.flatnonzero(self.counterfactual[i])},
+            semifactual,
+            tuple(self.names[j] for j in np.flatnonzero(self.alterfactual)),
+            {self.names[j]: necessity[j] for j in np.flatnonzero(self.violations[i])},
         )
 
 

@@ -10,7 +10,8 @@ person falls short of them in each factor, the method that the commentary on Reg
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import factorial
+from math import comb
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,15 +19,30 @@ from edfa.errors import DataError, SettingError
 from edfa.predictors.base import Predictor
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["PrincipalReasons", "Shortfall", "principal_reasons"]
+__all__ = ["Effort", "PrincipalReasons", "Shortfall", "principal_reasons"]
 
-NEIGHBOURS = 64  # granted people nearest to the line
-EXACT = 12  # facts up to which every subset is tried
-PERMUTATIONS = 512  # pairs of a permutation and its reverse, beyond that
 LEAST_SHARE = 0.05  # of the shortfall, below which a fact is no principal reason
 MOST = 4  # reasons that are named
 ROWS = 200_000  # model rows at once
 SMALLEST = 1e-12  # probability whose logarithm is still taken
+
+
+class Effort(NamedTuple):
+    """How much a model is asked for the reasons of one refusal.
+
+    Parameters
+    ----------
+    compared
+        The number of granted people, nearest to the line, that the person is compared with.
+    exact
+        The number of facts up to which every subset is tried.
+    permutations
+        Of more facts, how many permutations are drawn, each with its reverse.
+    """
+
+    compared: int = 64
+    exact: int = 12
+    permutations: int = 512
 
 
 @dataclass(frozen=True)
@@ -110,9 +126,7 @@ def principal_reasons(
     *,
     threshold: float | None = None,
     groups: Sequence[int] | None = None,
-    n_compared: int = NEIGHBOURS,
-    n_permutations: int = PERMUTATIONS,
-    max_exact: int = EXACT,
+    effort: Effort = Effort(),  # noqa: B008
     seed: int = 0,
 ) -> PrincipalReasons:
     """What each known fact contributed to the refusal of one person.
@@ -141,10 +155,8 @@ def principal_reasons(
         The probability of the favourable class that is needed; None: it must be the likeliest.
     groups
         (features,) facts with the same number share one reason. None: each has its own.
-    n_compared
-        The number of people in B.
-    n_permutations, max_exact
-        How many permutations are drawn, each with its reverse, and up to how many facts none are.
+    effort
+        The number of people in B, and of subsets or permutations.
     seed
         Of the permutations.
 
@@ -184,18 +196,17 @@ def principal_reasons(
         raise DataError(
             "no training person is granted on these facts alone; there is nobody to compare with"
         )
-    near = granted[np.argsort(margins[granted], kind="stable")[:n_compared]]
+    near = granted[np.argsort(margins[granted], kind="stable")[: effort.compared]]
     others = rows[near][:, known]
-    if known.sum() <= max_exact:
-        values, errors = _exact(score, own[0], others)
+    found = np.full((2, len(x)), np.nan)
+    if known.sum() <= effort.exact:
+        found[:, known] = _exact(score, own[0], others)
     else:
-        values, errors = _sampled(score, own[0], others, n_permutations, seed)
-    contributions, all_errors = np.full(len(x), np.nan), np.full(len(x), np.nan)
-    contributions[known], all_errors[known] = values, errors
+        found[:, known] = _sampled(score, own[0], others, effort.permutations, seed)
     numbers = np.arange(len(x)) if groups is None else np.asarray(groups, dtype=np.intp)
-    return PrincipalReasons(
-        contributions, all_errors, margin, float(margins[near].mean()), near, numbers
-    )
+    contributions, errors = found
+    baseline = float(margins[near].mean())
+    return PrincipalReasons(contributions, errors, margin, baseline, near, numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,9 +256,7 @@ def _exact(
     subsets = np.arange(2**n)
     kept = (subsets[:, None] >> np.arange(n) & 1).astype(bool)
     means, sizes = _mean_scores(score, own, others, kept), kept.sum(axis=1)
-    weights = np.array(
-        [factorial(size) * factorial(n - size - 1) / factorial(n) for size in range(n)]
-    )
+    weights = np.array([1 / (n * comb(n - 1, size)) for size in range(n)])
     values = np.empty(n)
     for fact in range(n):
         without = subsets[~kept[:, fact]]

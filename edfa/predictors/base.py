@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.class_weight import compute_sample_weight
@@ -41,11 +40,9 @@ __all__ = [
     "as_mappings",
     "by_mask",
     "class_probabilities",
-    "fit_temperature",
     "inner_split",
     "masked_copies",
     "sample_weights",
-    "soften",
 ]
 
 MIN_INNER = 50  # fewer rows than this are not split for early stopping
@@ -637,33 +634,6 @@ def by_mask(matrix: Float32Array) -> Iterator[tuple[BoolArray, IntArray]]:
     ends = np.flatnonzero((sorted_words[1:] != sorted_words[:-1]).any(axis=1)) + 1
     for rows in np.split(order, ends) if len(order) else ():
         yield known[rows[0]], rows
-
-
-def soften(probabilities: Float64Array, temperature: float) -> Float64Array:
-    """Probabilities (people, classes) made less certain by a temperature above one, more certain by
-    one below.
-    """
-    logs = np.log(np.clip(probabilities, 1e-12, None)) / temperature
-    powers = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
-
-
-def fit_temperature(probabilities: Float64Array, codes: Int64Array) -> float:
-    """The temperature that maximises the likelihood of held-out outcomes (Guo et al. 2017).
-
-    ``probabilities`` are (rows, classes), ``codes`` (rows,) the true class of each row.
-
-    >>> overconfident = np.array([[0.99, 0.01]] * 10)
-    >>> 3 < fit_temperature(overconfident, np.array([0] * 8 + [1] * 2)) < 4
-    True
-    """
-    rows = np.arange(len(codes))
-
-    def log_loss(log_temperature: float) -> float:
-        of_truth = soften(probabilities, float(np.exp(log_temperature)))[rows, codes]
-        return float(-np.log(np.clip(of_truth, 1e-12, None)).mean())
-
-    return float(np.exp(minimize_scalar(log_loss, bounds=(-2.0, 2.0), method="bounded").x))
 
 
 def class_probabilities(predictions: Any) -> Float64Array:

@@ -8,6 +8,7 @@ inference are this project's own, in batches.
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -34,10 +35,7 @@ from edfa.predictors.base import (
     Predictor,
     Progress,
     by_mask,
-    fit_temperature,
-    inner_split,
     sample_weights,
-    soften,
 )
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
@@ -48,6 +46,7 @@ TARGET = "y"
 NETWORK_FILE = "network.safetensors"
 
 
+@dataclass(eq=False, repr=False)
 class BayesNet(Predictor):
     """A discrete Bayesian network, structure by hill climbing on BIC, tables smoothed.
 
@@ -66,8 +65,6 @@ class BayesNet(Predictor):
     class_weight
         None: every row counts the same in the tables; ``"balanced"``: every class counts the same;
         a mapping: the weight of each class. The structure is learnt from the rows as they are.
-    calibrate
-        Whether probabilities of the outcome are softened by a temperature fitted on held-out rows.
     threshold, favourable
         The probability from which on one class is decided for, and the position of that class in
         ``classes_`` (None: the second of two); without a threshold, the likeliest class.
@@ -83,8 +80,6 @@ class BayesNet(Predictor):
         For each of these, one value that stands for each bin: its median.
     network_
         Structure and tables; node ``x7`` is column 7, node ``y`` the outcome.
-    temperature_
-        What softens probabilities of the outcome; 1 without ``calibrate``.
 
     Examples
     --------
@@ -100,32 +95,19 @@ class BayesNet(Predictor):
         "columns_",
         "edges_",
         "typical_",
-        "temperature_",
     )
 
-    def __init__(
-        self,
-        features: tuple[int, ...] | None = None,
-        *,
-        bins: int = 8,
-        max_parents: int = 3,
-        smoothing: float = 1.0,
-        class_weight: ClassWeight = None,
-        calibrate: bool = False,
-        threshold: float | None = None,
-        favourable: int | None = None,
-    ) -> None:
-        self.features = features
-        self.bins = bins
-        self.max_parents = max_parents
-        self.smoothing = smoothing
-        self.class_weight = class_weight
-        self.calibrate = calibrate
-        self.threshold = threshold
-        self.favourable = favourable
+    features: tuple[int, ...] | None = None
+    _: KW_ONLY
+    bins: int = 8
+    max_parents: int = 3
+    smoothing: float = 1.0
+    class_weight: ClassWeight = None
+    threshold: float | None = None
+    favourable: int | None = None
 
     def learnt_state(self) -> Mapping[str, Any]:
-        """Classes, prior, bins and temperature, and under ``network_`` each node's parents and
+        """Classes, prior and bins, and under ``network_`` each node's parents and
         table.
         """
         if not hasattr(self, "network_"):
@@ -157,16 +139,7 @@ class BayesNet(Predictor):
         frame = pd.DataFrame(levels, columns=[f"x{j}" for j in self.columns_]).assign(
             **{TARGET: codes[complete]}
         )
-        all_rows = np.arange(len(frame))
-        train, held_out = (
-            inner_split(codes[complete], 0) if self.calibrate else (all_rows, all_rows[:0])
-        )
-        self.temperature_ = 1.0
-        self._fit_tables(self._learn_structure(frame.iloc[train]), frame.iloc[train])
-        if len(held_out):
-            self.temperature_ = fit_temperature(
-                self.network_.posterior(levels[held_out]), codes[complete][held_out]
-            )
+        self._fit_tables(self._learn_structure(frame), frame)
         if progress:
             progress(1, 1)
 
@@ -223,8 +196,7 @@ class BayesNet(Predictor):
         self.network_ = Network(Graph(parents), levels, tables, TARGET)
 
     def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
-        probabilities = self._posterior(mask, known, TARGET)
-        return soften(probabilities, self.temperature_) if self.calibrate else probabilities
+        return self._posterior(mask, known, TARGET)
 
     def conditional(self, X: Float32Array, feature: int) -> tuple[Float32Array, Float64Array]:  # noqa: N803
         """The distribution of a feature given what else is known of each person in ``X`` (people,
@@ -269,9 +241,6 @@ class BayesNet(Predictor):
         arrays |= {f"v.{i}": values for i, values in enumerate(self.typical_)}
         arrays |= {
             "varies": self.varies_.astype(np.uint8),
-            "temperature": np.array([self.temperature_]),
-        }
-        arrays |= {
             "columns": self.columns_,
             "classes": np.asarray(self.classes_),
             "prior": self.prior_,
@@ -287,23 +256,16 @@ class BayesNet(Predictor):
         with readable(folder_name(folder)):
             arrays, width = load_arrays(parts[NETWORK_FILE], NETWORK_FILE), settings["width"]
             model = cls._from_settings(settings["params"], folder)
-            expected: dict[str, tuple[Any, ...]] = {
+            expected = {
                 "columns": ("iu", None),
-                "temperature": ("f", 1),
-            }
-            expected |= {
                 "varies": ("u", width),
                 "classes": ("iufb", None),
                 "prior": ("f", len(arrays["classes"])),
             }
             check_arrays(arrays, expected, NETWORK_FILE)
-            model.classes_, model.prior_, model.n_features_in_ = (
-                arrays["classes"],
-                arrays["prior"],
-                width,
-            )
+            model.classes_, model.prior_ = arrays["classes"], arrays["prior"]
+            model.n_features_in_ = width
             model.varies_ = arrays["varies"].astype(bool)
-            model.temperature_ = float(arrays["temperature"][0])
             model.columns_ = arrays["columns"]
             model.edges_, model.typical_ = _read_bins(arrays, width)
             parents = {name: tuple(above) for name, above in settings["parents"].items()}

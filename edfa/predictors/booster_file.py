@@ -285,9 +285,6 @@ def _check_own_learner(learner: Mapping[str, Any], file: BoosterFile) -> None:
             tree["tree_param"]["num_deleted"] == "0" for tree in trees
         ),
         "an attribute of it is no text": all(isinstance(text, str) for text in attributes.values()),
-        "its temperature is no number above 0": (
-            0 < float(attributes.get("temperature", "1")) < np.inf
-        ),
     }
     _require_all(checks)
 

@@ -12,7 +12,6 @@ import xgboost as xgb
 
 from edfa.artifacts import readable
 from edfa.errors import UnreadableError
-from edfa.predictors.base import class_probabilities, fit_temperature
 from edfa.predictors.booster_file import OBJECTIVES, BoosterFile, check_boosters, trees_of
 from edfa.reading import MEGABYTE, read_bytes
 from edfa.writing import atomic_file
@@ -44,7 +43,7 @@ class TreeSettings(NamedTuple):
     """How trees are learnt: at most how many, how deep, at which learning rate.
 
     ``signs`` are the directions of the columns, ``columns`` is the share of them that each tree may
-    use. With ``calibrate`` a booster has the attribute ``temperature``.
+    use.
     """
 
     trees: int = 300
@@ -53,7 +52,6 @@ class TreeSettings(NamedTuple):
     seed: int = 0
     signs: Sequence[int] = ()
     columns: float = 1.0
-    calibrate: bool = False
 
 
 def train_booster(
@@ -85,12 +83,7 @@ def train_booster(
         early_stopping_rounds=PATIENCE,
         verbose_eval=False,
     )
-    best = booster[: booster.best_iteration + 1]
-    if settings.calibrate:
-        probabilities = class_probabilities(best.predict(check))
-        temperature = fit_temperature(probabilities, check.get_label().astype(np.int64))
-        best.set_attr(temperature=repr(temperature))
-    return best
+    return booster[: booster.best_iteration + 1]
 
 
 def load_boosters(files: Sequence[BoosterFile]) -> list[xgb.Booster]:

@@ -92,10 +92,8 @@ class DirectionCheck:
     @property
     def worst(self) -> FeatureCheck | None:
         """The feature with the largest step the wrong way; None where every direction holds."""
-        worst = max(
-            self.features, key=lambda feature: (feature.largest, feature.wrong), default=None
-        )
-        return worst if worst is not None and worst.wrong else None
+        wrong = [feature for feature in self.features if feature.wrong]
+        return max(wrong, key=lambda feature: (feature.largest, feature.wrong), default=None)
 
     @property
     def sentence(self) -> str:

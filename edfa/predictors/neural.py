@@ -38,10 +38,8 @@ from edfa.predictors.base import (
     ClassWeight,
     Predictor,
     Progress,
-    fit_temperature,
     inner_split,
     sample_weights,
-    soften,
 )
 from edfa.predictors.monotone import check_signs
 from edfa.predictors.penalty import Penalty
@@ -51,6 +49,7 @@ from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Ar
 __all__ = ["Neural", "load_network", "read_knots", "weights_of"]
 
 MODEL_FILE = "model.safetensors"
+SMALLEST = 1e-12  # probability of a class
 CHECK_MASKS = 4  # fixed masks under which each held-out row is checked
 
 
@@ -73,8 +72,6 @@ class Neural(Predictor):
     class_weight
         None: every row counts the same; ``"balanced"``: every class counts the same; a mapping: the
         weight of each class.
-    calibrate
-        Whether probabilities are softened by a temperature fitted on the held-out rows.
     threshold, favourable
         The probability from which on one class is decided for, and the position of that class in
         ``classes_`` (None: the second of two); without a threshold, the likeliest class.
@@ -97,15 +94,9 @@ class Neural(Predictor):
     network_
         A module that maps knot positions (people, columns), column positions and a mask to logits
         (people, classes).
-    temperature_
-        What logits are divided by; 1 without ``calibrate``.
     """
 
-    learnt_attributes: ClassVar[tuple[str, ...]] = (
-        *Predictor.learnt_attributes,
-        "knots_",
-        "temperature_",
-    )
+    learnt_attributes: ClassVar[tuple[str, ...]] = (*Predictor.learnt_attributes, "knots_")
     seed: int = 0
     dropout: float = 0.1
     epochs: int = 60
@@ -114,7 +105,6 @@ class Neural(Predictor):
     patience: int = 8
     start: tuple[int, ...] = ()
     class_weight: ClassWeight = None
-    calibrate: bool = False
     threshold: float | None = None
     favourable: int | None = None
     monotone: tuple[int, ...] | None = None
@@ -126,7 +116,7 @@ class Neural(Predictor):
         """A network with fresh weights for columns with these numbers of knots."""
 
     def learnt_state(self) -> Mapping[str, Any]:
-        """Classes, prior, knots and temperature, and under ``network_`` the weights as arrays."""
+        """Classes, prior and knots, and under ``network_`` the weights as arrays."""
         if not hasattr(self, "network_"):
             return {}
         return {**super().learnt_state(), "network_": weights_of(self.network_)}
@@ -141,7 +131,7 @@ class Neural(Predictor):
             raise SettingError(
                 "epochs, batch_size and patience are at least 1 and learning_rate is above 0"
             )
-        if not (self.monotone_penalty > 0 and np.isfinite(self.monotone_penalty)):
+        if not 0 < self.monotone_penalty < np.inf:
             raise SettingError(f"monotone_penalty: a number above 0, not {self.monotone_penalty}")
         signs = check_signs(self.monotone, matrix.shape[1])
         if any(signs) and self.favourable is None and len(self.classes_) > 2:
@@ -149,7 +139,8 @@ class Neural(Predictor):
                 f"monotone: say towards which of {len(self.classes_)} classes: favourable=0, …"
             )
         self.knots_ = find_knots(matrix)
-        device = self._torch_device()
+        name = "cuda" if self.device == "auto" and torch.cuda.is_available() else self.device
+        device = torch.device("cpu" if name == "auto" else name)
         with one_thread(), torch.random.fork_rng():
             torch.manual_seed(self.seed)
             self.network_ = self._new_network([len(k) for k in self.knots_], len(self.classes_)).to(
@@ -173,11 +164,6 @@ class Neural(Predictor):
     def _encode(self, known: Float32Array, columns: IntArray) -> Float32Array:
         """Knot positions (people, columns) of values of these columns."""
         return knot_positions(known, [self.knots_[j] for j in columns])
-
-    def _torch_device(self) -> torch.device:
-        if self.device == "auto":
-            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        return torch.device(self.device)
 
     def _train(
         self,
@@ -231,9 +217,6 @@ class Neural(Predictor):
                 break
         if checks:
             self.network_.load_state_dict(best_weights)
-        self.temperature_ = (
-            self._fit_temperature(data, held_out, checks) if checks and self.calibrate else 1.0
-        )
 
     def _held_out_loss(
         self, data: "_TrainingData", held_out: Tensor, masks: list[Tensor], penalty: Penalty | None
@@ -241,24 +224,15 @@ class Neural(Predictor):
         """The mean loss of the held-out rows under these masks, with the penalty at the same places
         every time.
         """
-        with torch.no_grad():
-            losses = [float(data.loss(self.network_, held_out, mask)) for mask in masks]
-        if penalty is not None:
-            again, positions = penalty.from_start(), data.positions[held_out]
-            extra = [float(again.loss(self.network_, positions, mask).detach()) for mask in masks]
-            losses = [loss + more for loss, more in zip(losses, extra, strict=True)]
+        again, positions = penalty and penalty.from_start(), data.positions[held_out]
+        losses = []
+        for mask in masks:
+            with torch.no_grad():
+                loss = float(data.loss(self.network_, held_out, mask))
+            if again is not None:
+                loss += float(again.loss(self.network_, positions, mask).detach())
+            losses.append(loss)
         return float(np.mean(losses))
-
-    @torch.no_grad()
-    def _fit_temperature(
-        self, data: "_TrainingData", held_out: Tensor, masks: list[Tensor]
-    ) -> float:
-        """The temperature that suits the held-out rows best under these masks, all together."""
-        probabilities = [
-            data.logits(self.network_, held_out, mask).double().softmax(dim=1) for mask in masks
-        ]
-        codes = np.tile(data.codes[held_out].cpu().numpy(), len(masks))
-        return fit_temperature(torch.cat(probabilities).cpu().numpy(), codes)
 
     def _draw_masks(self, known: Tensor, random: torch.Generator) -> Tensor:
         """Random masks (rows, columns) with a uniform number of known features, within what is
@@ -280,8 +254,10 @@ class Neural(Predictor):
                 self.network_(part, torch.from_numpy(columns), None)
                 for part in torch.split(positions, 4096)
             ]
-            probabilities = torch.cat(logits).double().softmax(dim=1)
-        return soften(probabilities.numpy(), self.temperature_)
+            probabilities = torch.cat(logits).double().softmax(dim=1).numpy()
+        logs = np.log(np.clip(probabilities, SMALLEST, None))  # no class is ruled out
+        powers = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
     def differentiable(self, mask: BoolArray) -> Callable[[Tensor], Tensor]:
         """A function from known values (people, known features), float64, to logits, through which
@@ -292,10 +268,8 @@ class Neural(Predictor):
         knots = [torch.from_numpy(self.knots_[j]).double() for j in columns]
 
         def logits(known: Tensor) -> Tensor:
-            positions = torch.stack(
-                [_interpolate(k, known[:, i]) for i, k in enumerate(knots)], dim=1
-            )
-            return torch.as_tensor(network(positions, columns, None) / self.temperature_)
+            positions = [_interpolate(k, known[:, i]) for i, k in enumerate(knots)]
+            return torch.as_tensor(network(torch.stack(positions, dim=1), columns, None))
 
         return logits
 
@@ -306,7 +280,6 @@ class Neural(Predictor):
         self._check_savable()
         arrays = {f"w.{name}": weights for name, weights in weights_of(self.network_).items()}
         arrays |= {"prior": self.prior_, "classes": np.asarray(self.classes_)}
-        arrays |= {"temperature": np.array([self.temperature_])}
         arrays |= {f"k.{i}": knots for i, knots in enumerate(self.knots_)}
         parts = {MODEL_FILE: save_arrays(arrays)}
         write_parts(folder, type(self).__name__, json.loads(json.dumps(self._settings())), parts)
@@ -319,16 +292,11 @@ class Neural(Predictor):
             arrays = load_arrays(parts[MODEL_FILE], MODEL_FILE)
             model = cls._from_settings(settings, folder)
             model.n_features_in_ = sum(name.startswith("k.") for name in arrays)
-            expected = {
-                "classes": ("iufb", None),
-                "prior": ("f", len(arrays["classes"])),
-                "temperature": ("f", 1),
-            }
+            expected = {"classes": ("iufb", None), "prior": ("f", len(arrays["classes"]))}
             check_arrays(arrays, expected, MODEL_FILE)
             if len(arrays["classes"]) < 2:
                 raise UnreadableError(f"{MODEL_FILE} is damaged: there are two classes or more")
             model.classes_, model.prior_ = arrays["classes"], arrays["prior"]
-            model.temperature_ = float(arrays["temperature"][0])
             model.knots_ = read_knots(arrays, MODEL_FILE)
             model.varies_ = np.array([len(knots) > 1 for knots in model.knots_])
             sizes = [len(knots) for knots in model.knots_]
@@ -394,16 +362,12 @@ class _TrainingData:
     codes: Tensor
     weight: Tensor
 
-    def logits(self, network: nn.Module, rows: Tensor, mask: Tensor) -> Tensor:
+    def loss(self, network: nn.Module, rows: Tensor, mask: Tensor) -> Tensor:
+        """The weighted mean cross-entropy of these rows under these masks."""
         columns = torch.arange(self.known.shape[1], device=self.known.device)
         with torch.autocast(
             self.known.device.type, dtype=torch.bfloat16, enabled=self.known.is_cuda
         ):
-            return torch.as_tensor(network(self.positions[rows], columns, mask).float())
-
-    def loss(self, network: nn.Module, rows: Tensor, mask: Tensor) -> Tensor:
-        """The weighted mean cross-entropy of these rows under these masks."""
-        losses = nn.functional.cross_entropy(
-            self.logits(network, rows, mask), self.codes[rows], reduction="none"
-        )
+            logits = network(self.positions[rows], columns, mask).float()
+        losses = nn.functional.cross_entropy(logits, self.codes[rows], reduction="none")
         return (losses * self.weight[rows]).mean()

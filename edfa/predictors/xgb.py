@@ -41,7 +41,6 @@ from edfa.predictors.base import (
     inner_split,
     masked_copies,
     sample_weights,
-    soften,
 )
 from edfa.predictors.booster_file import (
     BoosterFile,
@@ -98,9 +97,6 @@ class SubsetXGB(Predictor):
     class_weight
         None: every row counts the same; ``"balanced"``: every class counts the same; a mapping: the
         weight of each class.
-    calibrate
-        Whether each model's probabilities are softened by a temperature fitted on the held-out
-        rows.
     threshold, favourable
         The probability from which on one class is decided for, and the position of that class in
         ``classes_`` (None: the second of two); without a threshold, the likeliest class.
@@ -154,7 +150,6 @@ class SubsetXGB(Predictor):
         max_depth: int = 4,
         learning_rate: float = 0.1,
         class_weight: ClassWeight = None,
-        calibrate: bool = False,
         threshold: float | None = None,
         favourable: int | None = None,
         monotone: tuple[int, ...] | None = None,
@@ -165,7 +160,6 @@ class SubsetXGB(Predictor):
         self.max_depth = max_depth
         self.learning_rate = learning_rate
         self.class_weight = class_weight
-        self.calibrate = calibrate
         self.threshold = threshold
         self.favourable = favourable
         self.monotone = monotone
@@ -271,10 +265,8 @@ class SubsetXGB(Predictor):
             raise DataError(
                 f"chances: {shape[0]} rows of {shape[1]} probabilities, not of {chances.shape}"
             )
-        if self.calibrate or self.class_weight is not None:
-            raise SettingError(
-                "calibrate and class_weight are about outcomes; chances are learnt as they are"
-            )
+        if self.class_weight is not None:
+            raise SettingError("class_weight is about outcomes; chances are learnt as they are")
 
     def _reset_derived(self) -> None:
         """Locks, and what is worked out from boosters and never sent to another process."""
@@ -364,9 +356,7 @@ class SubsetXGB(Predictor):
             full = np.full((len(known), len(mask)), np.nan, dtype=np.float32)
             full[:, mask] = known
             known = full
-        probabilities = class_probabilities(booster.inplace_predict(np.ascontiguousarray(known)))
-        temperature = booster.attr("temperature")
-        return soften(probabilities, float(temperature)) if temperature else probabilities
+        return class_probabilities(booster.inplace_predict(np.ascontiguousarray(known)))
 
     def booster(self, mask: BoolArray) -> xgb.Booster:
         """The model for the known features ``mask`` (features,): from memory, from disk, or trained
@@ -428,7 +418,7 @@ class SubsetXGB(Predictor):
         forest = self._forest(booster)
         if not self._agrees(booster, forest, mask):
             return None
-        log_odds = float(booster.attr("temperature") or 1) * np.log(threshold / (1 - threshold))
+        log_odds = np.log(threshold / (1 - threshold))
         excess = forest.margins(known, column, value) - np.float32(log_odds)
         decisions = (excess > 0).astype(np.intp)
         # Probabilities are rounded too, the more in terms of log odds the nearer they are to 0 or
@@ -545,7 +535,6 @@ class SubsetXGB(Predictor):
             self.learning_rate,
             self.seed,
             (signs if mask is None else signs[mask]).tolist() if signs.any() else (),
-            calibrate=self.calibrate,
         )
         check = self._data(held_out, mask) if len(held_out) else None
         return train_booster(self._data(train, mask), check, len(self.classes_), settings)

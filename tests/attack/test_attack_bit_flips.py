@@ -145,7 +145,7 @@ for classes in (2, 3):
 
 def booster_file(classes):
     codes = np.digitize(SUM, [0.0] if classes == 2 else [-0.5, 0.5])
-    model = SubsetXGB("nan", n_estimators=5, calibrate=True).fit(ROWS, codes)
+    model = SubsetXGB("nan", n_estimators=5).fit(ROWS, codes)
     return BoosterFile("model.ubj", booster_bytes(model._booster(None)), 6, classes)
 
 

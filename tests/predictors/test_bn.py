@@ -19,23 +19,21 @@ def test_the_contract():
     check_predictor(BayesNet, rows[:, :3], np.arange(len(rows)) % 3)
 
 
-def test_the_contract_balanced_and_calibrated():
+def test_the_contract_balanced():
     table = edfa.load("german")
     rows = table.train.X[:, [0, 1, 2, 4]]
     check_predictor(lambda: BayesNet(class_weight="balanced"), rows, table.train.y)
-    check_predictor(lambda: BayesNet(calibrate=True), rows, table.train.y)
 
 
-def test_balance_moves_towards_the_rare_class_and_calibration_softens():
+def test_balance_moves_towards_the_rare_class():
     table = edfa.load("german")
-    plain, even, soft = (
+    plain, even = (
         BayesNet((0, 1, 2, 4), **o).fit(table.train.X, table.train.y)
-        for o in ({}, {"class_weight": "balanced"}, {"calibrate": True})
+        for o in ({}, {"class_weight": "balanced"})
     )
-    probabilities = [model.predict_proba(table.test.X) for model in (plain, even, soft)]
+    probabilities = [model.predict_proba(table.test.X) for model in (plain, even)]
     assert (probabilities[1][:, 0] > probabilities[0][:, 0]).all(), "class 0 is the rarer one"
     assert even.network_.posterior(np.full((1, 4), np.nan))[0, 0] == pytest.approx(0.5, abs=0.02)
-    assert soft.temperature_ != 1.0
 
 
 def test_it_comes_close_to_the_exact_posterior():

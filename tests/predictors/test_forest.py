@@ -55,7 +55,7 @@ def test_the_sum_of_the_leaves_is_that_of_the_trees(seed, columns, trees, depth)
     [
         {},
         {"threshold": 0.7},
-        {"threshold": 0.3, "calibrate": True},
+        {"threshold": 0.3},
         {"n_estimators": 2, "threshold": 0.7},
     ],
 )

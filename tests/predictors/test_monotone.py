@@ -31,11 +31,7 @@ def small(**options):
     return SubsetXGB(**{"n_estimators": 60, "monotone": SIGNS, **options})
 
 
-MODELS = {
-    (mode, calibrate): small(mode=mode, calibrate=calibrate).fit(X, Y)
-    for mode in ("per_subset", "nan")
-    for calibrate in (False, True)
-}
+MODELS = {mode: small(mode=mode).fit(X, Y) for mode in ("per_subset", "nan")}
 
 
 def swept(rows, column, values):
@@ -73,7 +69,7 @@ def test_no_two_values_go_the_wrong_way_whatever_is_known(model, column, subset,
 @pytest.mark.parametrize("mode", ["per_subset", "nan"])
 def test_a_free_model_does_go_the_wrong_way(mode):
     """The law above can fail; and a signed column still matters."""
-    free, signed = SubsetXGB(mode, n_estimators=60).fit(X, Y), MODELS[mode, False]
+    free, signed = SubsetXGB(mode, n_estimators=60).fit(X, Y), MODELS[mode]
     wrong = moved = 0.0
     for column in SIGNED:
         values = np.unique(X[:, column])
@@ -95,24 +91,24 @@ def test_without_directions_the_trees_are_those_of_before(monotone):
 
 def test_shorter_ways_to_decide_stay_right():
     mask = np.isin(np.arange(20), [1, 3, 4, 12])
-    for model in (MODELS["per_subset", False], MODELS["per_subset", True]):
-        known, column = TABLE.test.X[:, mask], np.repeat(np.arange(4), 20)
-        value = X[:20][:, mask].T.ravel()
-        people = np.repeat(known[:, None], 80, axis=1)
-        people[:, np.arange(80), column] = value
-        asked = model.decide(model.predict_known(mask, people.reshape(-1, 4))).reshape(-1, 80)
-        assert np.array_equal(model.decide_tries(mask, known, column, value), asked)
-        edges = model.cells(mask, 4)
-        below = swept(TABLE.test.X[:50], 4, np.nextafter(edges, np.float32(-np.inf)))
-        at = swept(TABLE.test.X[:50], 4, edges)
-        below, at = (np.where(mask, rows, np.nan).reshape(-1, 20) for rows in (below, at))
-        differ = model.predict_proba(below)[:, 1] != model.predict_proba(at)[:, 1]
-        assert differ.reshape(50, -1).any(axis=0).mean() > 0.5, "cells end where the answer changes"
+    model = MODELS["per_subset"]
+    known, column = TABLE.test.X[:, mask], np.repeat(np.arange(4), 20)
+    value = X[:20][:, mask].T.ravel()
+    people = np.repeat(known[:, None], 80, axis=1)
+    people[:, np.arange(80), column] = value
+    asked = model.decide(model.predict_known(mask, people.reshape(-1, 4))).reshape(-1, 80)
+    assert np.array_equal(model.decide_tries(mask, known, column, value), asked)
+    edges = model.cells(mask, 4)
+    below = swept(TABLE.test.X[:50], 4, np.nextafter(edges, np.float32(-np.inf)))
+    at = swept(TABLE.test.X[:50], 4, edges)
+    below, at = (np.where(mask, rows, np.nan).reshape(-1, 20) for rows in (below, at))
+    differ = model.predict_proba(below)[:, 1] != model.predict_proba(at)[:, 1]
+    assert differ.reshape(50, -1).any(axis=0).mean() > 0.5, "cells end where the answer changes"
 
 
 def test_directions_are_settings_like_others(tmp_path):
     """Saved, loaded, part of the fingerprint and of the name of what is cached on disk."""
-    model = MODELS["per_subset", False]
+    model = MODELS["per_subset"]
     before = model.predict_proba(TABLE.test.X)
     model.to_folder(tmp_path / "model")
     again = SubsetXGB.from_folder(tmp_path / "model")
@@ -188,14 +184,14 @@ def test_directions_may_be_told_for_the_first_of_two_classes():
         X, Y
     )
     np.testing.assert_array_equal(
-        turned.predict_proba(TABLE.test.X), MODELS["per_subset", False].predict_proba(TABLE.test.X)
+        turned.predict_proba(TABLE.test.X), MODELS["per_subset"].predict_proba(TABLE.test.X)
     )
     assert check_directions(turned, X, turned.monotone, TABLE.schema.names).worst is None
 
 
 def test_a_sweep_finds_what_goes_the_wrong_way_and_how_far():
     names = TABLE.schema.names
-    held = check_directions(MODELS["per_subset", False], X, SIGNS, names)
+    held = check_directions(MODELS["per_subset"], X, SIGNS, names)
     assert held.worst is None
     assert "they hold" in held.sentence
     assert {f.feature for f in held.features} == {names[j] for j in SIGNED}

@@ -22,13 +22,6 @@ def test_the_contract(make):
     check_predictor(make, X, Y)
 
 
-@pytest.mark.long
-@each_model
-def test_the_contract_with_calibration(make):
-    check_predictor(lambda: make(calibrate=True), X, Y)
-    assert make(calibrate=True).fit(X, Y).temperature_ != 1.0
-
-
 @each_model
 def test_three_classes_keep_the_contract(make):
     check_predictor(make, X, np.arange(len(X)) % 3)

@@ -181,25 +181,6 @@ def test_balance_moves_towards_the_rare_class():
     assert even > plain + 0.1
 
 
-def test_calibration_softens_what_is_too_sure():
-    """Many deep trees on noise are too sure of themselves; a temperature makes held-out outcomes
-    likelier.
-    """
-    random = np.random.default_rng(0)
-    rows = random.standard_normal((1500, 6)).astype(np.float32)
-    noisy = (rows[:, 0] + 2 * random.standard_normal(1500) > 0).astype(int)
-    options = {"n_estimators": 60, "max_depth": 8, "learning_rate": 0.6}
-
-    def surprise(**more):
-        model = SubsetXGB(**options, **more).fit(rows[:900], noisy[:900])
-        return -np.log(model.predict_proba(rows[900:])[np.arange(600), noisy[900:]]).mean(), model
-
-    (plain, _), (softened, model) = surprise(), surprise(calibrate=True)
-    assert softened < plain
-    check_predictor(lambda: small(calibrate=True), X, Y)
-    assert float(model.booster(np.ones(6, dtype=bool)).attr("temperature")) > 1
-
-
 HOLE = X.copy()
 HOLE[:, 3] = np.nan
 ENDLESS = X.copy()

@@ -56,10 +56,7 @@ def hostile():
 
 @pytest.mark.parametrize(
     "name",
-    (
-        "table schema blanket named several one "
-        "plans certificate interview none"
-    ).split(),
+    "table schema blanket named several one plans certificate interview none".split(),
 )
 def test_names_are_text_and_the_html_is_whole(hostile, name):
     text = hostile[name]._repr_html_()
