@@ -11,11 +11,13 @@ import threading
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
 
 __all__ = ["CONTENT_TYPE", "Metrics"]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 ITS_OWN = ", of this process since it began."
+EVENTS = "Events of interviews: start (begun), stop (finished), decline, act and others"
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
 
 
@@ -64,73 +66,53 @@ class Metrics:
         """Everything, as Prometheus reads it; ``interviews`` are the numbers of the store, which
         all share.
         """
+        own = f'process="{self._process or os.getpid()}"'
         with self._lock:
-            lines = [*self._request_lines(), *self._second_lines(), *self._event_lines()]
-        lines += _kind("interviews", "gauge", "Interviews in the store, of all processes.")
-        lines += [
-            f'edfa_interviews{{state="{name}"}} {number}'
-            for name, number in (interviews or {}).items()
-        ]
-        return "\n".join([*lines, *_memory(self._label), ""])
-
-    @property
-    def _label(self) -> str:
-        return f'process="{self._process or os.getpid()}"'
-
-    def _request_lines(self) -> list[str]:
-        lines = _kind("requests_total", "counter", f"Requests by route and status{ITS_OWN}")
-        for (method, route, status), number in sorted(self._requests.items()):
-            lines.append(
-                f'edfa_requests_total{{{self._label},method="{method}",route="{route}",status="{status}"}} {number}'  # noqa: E501
-            )
-        for name, help_text, number in (
-            ("rate_limited_total", f"Requests that were too many{ITS_OWN}", self._limited),
-            (
-                "errors_total",
-                f"Requests that failed by a fault of the service{ITS_OWN}",
-                self._faults,
-            ),
-        ):
-            lines += [*_kind(name, "counter", help_text), f"edfa_{name}{{{self._label}}} {number}"]
-        return lines
-
-    def _second_lines(self) -> list[str]:
-        lines = _kind(
-            "request_seconds", "histogram", f"Seconds until a request was answered{ITS_OWN}"
+            requests = {
+                f'{own},method="{method}",route="{route}",status="{status}"': number
+                for (method, route, status), number in sorted(self._requests.items())
+            }
+            events = {f'{own},kind="{kind}"': n for kind, n in sorted(self._events.items())}
+            families = [
+                ("requests_total", "counter", f"Requests by route and status{ITS_OWN}", requests),
+                (
+                    "rate_limited_total",
+                    "counter",
+                    f"Requests that were too many{ITS_OWN}",
+                    {own: self._limited},
+                ),
+                (
+                    "errors_total",
+                    "counter",
+                    f"Requests that failed by a fault of the service{ITS_OWN}",
+                    {own: self._faults},
+                ),
+                ("events_total", "counter", f"{EVENTS}{ITS_OWN}", events),
+            ]
+            times = self._times(own)
+        stored = {f'state="{name}"': number for name, number in (interviews or {}).items()}
+        families.append(
+            ("interviews", "gauge", "Interviews in the store, of all processes.", stored)
         )
+        lines = []
+        for name, kind, about, values in families:
+            lines += [f"# HELP edfa_{name} {about}", f"# TYPE edfa_{name} {kind}"]
+            lines += [f"edfa_{name}{{{labels}}} {number}" for labels, number in values.items()]
+        return "\n".join([*lines, *times, *_memory(own), ""])
+
+    def _times(self, own: str) -> list[str]:
+        """How many requests of each route were answered within how many seconds."""
+        name = "edfa_request_seconds"
+        about = f"Seconds until a request was answered{ITS_OWN}"
+        lines = [f"# HELP {name} {about}", f"# TYPE {name} histogram"]
+        bounds = [*(f"{bound:g}" for bound in BOUNDS), "+Inf"]
         for route, buckets in sorted(self._buckets.items()):
-            total = 0
-            for bound, number in zip(
-                (*(f"{bound:g}" for bound in BOUNDS), "+Inf"), buckets, strict=True
-            ):
-                total += number
-                lines.append(
-                    f'edfa_request_seconds_bucket{{{self._label},route="{route}",le="{bound}"}} {total}'  # noqa: E501
-                )
-            lines.append(
-                f'edfa_request_seconds_sum{{{self._label},route="{route}"}} '
-                f"{self._seconds[route]:.6f}"
-            )
-            lines.append(f'edfa_request_seconds_count{{{self._label},route="{route}"}} {total}')
+            labels, counts = f'{own},route="{route}"', [*accumulate(buckets)]
+            for bound, count in zip(bounds, counts, strict=True):
+                lines.append(f'{name}_bucket{{{labels},le="{bound}"}} {count}')
+            lines.append(f"{name}_sum{{{labels}}} {self._seconds[route]:.6f}")
+            lines.append(f"{name}_count{{{labels}}} {counts[-1]}")
         return lines
-
-    def _event_lines(self) -> list[str]:
-        lines = _kind(
-            "events_total",
-            "counter",
-            (
-                "Events of interviews: start (begun), stop (finished), decline, act and "
-                f"others{ITS_OWN}"
-            ),
-        )
-        return lines + [
-            f'edfa_events_total{{{self._label},kind="{kind}"}} {n}'
-            for kind, n in sorted(self._events.items())
-        ]
-
-
-def _kind(name: str, kind: str, help_text: str) -> list[str]:
-    return [f"# HELP edfa_{name} {help_text}", f"# TYPE edfa_{name} {kind}"]
 
 
 def _memory(label: str) -> list[str]:

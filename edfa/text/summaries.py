@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["advisor_html", "plan_html", "receipt_html", "say_summary", "signed_sentence"]
 
-AFTER = ("decision", "probability")  # what a receipt says of a plan besides its changes
-
 
 def say_summary(key: str, language: str, /, **values: object) -> str:
     """One entry of ``sentences/summary.<language>.toml`` with its placeholders filled.
@@ -39,37 +37,28 @@ def plan_html(plan: "Plan", schema: "Schema | None" = None, language: str = "en"
     def say(key: str, **values: object) -> str:
         return say_summary(f"plan.{key}", language, **values)
 
+    def percent(share: float | None, digits: int = 0) -> str:
+        return "" if share is None else phrases.percent(share, language, digits)
+
+    error = "" if plan.survival_error is None else f" ± {percent(plan.survival_error, 1)}"
+    facts = {
+        "decision": _outcome(plan.reached, schema, language),
+        "probability": _rise(plan.probability_before, plan.probability_after, language),
+        "effort": phrases.number(round(plan.effort, 2), language),
+        "holds": say("yes" if plan.valid else "no"),
+        "takes": phrases.duration(plan.months, language) if plan.months > 0 else "",
+        "support": "" if plan.support is None else phrases.number(plan.support, language),
+        "support_share": percent(plan.support_share),
+        "inlier": "" if plan.inlier is None else say("yes" if plan.inlier else "hardly"),
+        "invalidation": percent(plan.invalidation),
+        "survival": percent(plan.survival) + error,
+        "unknown": ", ".join(str(_title(name, schema, language)) for name in plan.unknown),
+    }
     columns = [say(name) for name in ("feature", "before", "after", "enough")]
     changes = [_change_row(change, schema, language) for change in plan.changes]
-    facts: list[tuple[str, object]] = [
-        ("decision", _outcome(plan.reached, schema, language)),
-        ("probability", _rise(plan.probability_before, plan.probability_after, language)),
-        ("effort", _decimals(f"{plan.effort:.2f}", language)),
-        ("holds", say("yes" if plan.valid else "no")),
-    ]
-    if plan.months > 0:
-        facts.append(("takes", phrases.duration(plan.months, language)))
-    if plan.support is not None:
-        facts.append(("support", _decimals(f"{plan.support:,}", language)))
-    if plan.support_share is not None:
-        facts.append(("support_share", _percent(plan.support_share, language)))
-    if plan.inlier is not None:
-        facts.append(("inlier", say("yes" if plan.inlier else "hardly")))
-    if plan.invalidation is not None:
-        facts.append(("invalidation", _percent(plan.invalidation, language)))
-    if plan.survival is not None:
-        error = (
-            ""
-            if plan.survival_error is None
-            else f" ± {_percent(plan.survival_error, language, 1)}"
-        )
-        facts.append(("survival", f"{_percent(plan.survival, language)}{error}"))
-    if plan.unknown:
-        facts.append(
-            ("unknown", ", ".join(str(_title(name, schema, language)) for name in plan.unknown))
-        )
+    known = [(say(name), value) for name, value in facts.items() if value]
     table = html.table(columns, changes, say("title", id=plan.id))
-    return html.fragment(table, html.definition_table((say(name), value) for name, value in facts))
+    return html.fragment(table, html.definition_table(known))
 
 
 def _change_row(change: "Change", schema: "Schema | None", language: str) -> list[object]:
@@ -77,30 +66,20 @@ def _change_row(change: "Change", schema: "Schema | None", language: str) -> lis
     there is none).
     """
     # Without a schema nothing is known of the feature: its values stand as they are.
-    feature = (
-        Feature(change.feature, "categorical", label=change.feature)
-        if schema is None
-        else schema[change.feature]
-    )
+    feature = Feature(change.feature, "categorical", label=change.feature)
+    if schema is not None:
+        feature = schema[change.feature]
 
     def words(value: Any) -> Any:
         return value if schema is None else phrases.value(feature, value, language)
 
-    low, high = change.low, change.high
-    if low is None and high is None:
-        enough = ""
-    elif low is None or high is None:
-        enough = (
-            phrases.at_most(feature, high, language)
-            if low is None
-            else phrases.at_least(feature, low, language)
-        )
-    else:
-        enough = (
-            say_summary("plan.between", language, low=words(low), high=words(high))
-            if low != high
-            else ""
-        )
+    low, high, enough = change.low, change.high, ""
+    if low is None and high is not None:
+        enough = phrases.at_most(feature, high, language)
+    elif low is not None and high is None:
+        enough = phrases.at_least(feature, low, language)
+    elif low != high:
+        enough = say_summary("plan.between", language, low=words(low), high=words(high))
     return [feature.said(language).label, words(change.before), words(change.after), enough]
 
 
@@ -126,41 +105,32 @@ def receipt_html(receipt: "Receipt", schema: "Schema | None" = None, language: s
     def titles(names: Iterable[str]) -> str:
         return ", ".join(str(_title(name, schema, language)) for name in names)
 
-    facts: list[tuple[str, object]] = [
-        ("time", receipt.time),
-        ("advisor", receipt.advisor),
-        ("decision", _outcome(decision.get("outcome"), schema, language)),
-        ("probability", _percent(decision.get("probability"), language)),
-        ("standing", _words("status", standing.get("status"), language)),
-        ("guarantee", receipt.certificate),
-        ("certificate", receipt.certificate_id),
-        ("question", _title(receipt.question, schema, language)),
-        ("spent", _decimals(f"{receipt.spent:g}", language)),
-        ("declined", titles(receipt.declined)),
-        ("locked", titles((receipt.overlay or {}).get("locked", ()))),
-        ("flags", "; ".join(receipt.flags)),
-        ("no_plan", _words("reason", no_plan.get("reason"), language)),
-        ("chosen", receipt.chosen),
-    ]
-    answers = [
-        _answer_row(name, answer, schema, language) for name, answer in receipt.facts.items()
-    ]
-    known = html.table(
-        [say_summary("plan.feature", language), say("answer")], answers, say("known")
-    )
-    columns = [
-        say("plan"),
-        say("changes"),
-        *(say_summary(f"plan.{name}", language) for name in AFTER),
-    ]
+    facts = {
+        "time": receipt.time,
+        "advisor": receipt.advisor,
+        "decision": _outcome(decision.get("outcome"), schema, language),
+        "probability": _percent(decision.get("probability"), language),
+        "standing": _words("status", standing.get("status"), language),
+        "guarantee": receipt.certificate,
+        "certificate": receipt.certificate_id,
+        "question": _title(receipt.question, schema, language),
+        "spent": phrases.number(receipt.spent, language),
+        "declined": titles(receipt.declined),
+        "locked": titles((receipt.overlay or {}).get("locked", ())),
+        "flags": "; ".join(receipt.flags),
+        "no_plan": _words("reason", no_plan.get("reason"), language),
+        "chosen": receipt.chosen,
+    }
+    told = [_answer_row(name, answer, schema, language) for name, answer in receipt.facts.items()]
+    headings = [say_summary("plan.feature", language), say("answer")]
+    after = [say_summary(f"plan.{name}", language) for name in ("decision", "probability")]
     plans = [_plan_row(plan, schema, language) for plan in receipt.plans]
+    columns = [say("plan"), say("changes"), after[0], f">{after[1]}"]
     return html.fragment(
         html.paragraph(signed_sentence(receipt, language)),
-        html.definition_table((say(name), value) for name, value in facts if value),
-        known if receipt.facts else Markup(),
-        html.table([*columns[:-1], f">{columns[-1]}"], plans, say("plans"))
-        if receipt.plans
-        else Markup(),
+        html.definition_table((say(name), value) for name, value in facts.items() if value),
+        html.table(headings, told, say("known")) if told else Markup(),
+        html.table(columns, plans, say("plans")) if plans else Markup(),
     )
 
 
@@ -184,24 +154,17 @@ def _plan_row(plan: Mapping[str, Any], schema: "Schema | None", language: str) -
     """A receipt's plan, which is data and may come from a file: id, changes, decision,
     probability.
     """
-    listed = plan.get("changes")
-    parts = (
-        [c for c in listed if isinstance(c, Mapping)] if isinstance(listed, list | tuple) else []
-    )
-    rows = [
-        [
-            _answer_row(change.get("feature"), change.get(end), schema, language)
-            for end in ("before", "after")
-        ]
-        for change in parts
-    ]
-    changes = [f"{before[0]}: {before[1]} → {after[1]}" for before, after in rows]
-    probability = _rise(plan.get("probability_before"), plan.get("probability_after"), language)
+    listed, changes = plan.get("changes"), []
+    for change in listed if isinstance(listed, list | tuple) else ():
+        if isinstance(change, Mapping):
+            name, ends = change.get("feature"), (change.get("before"), change.get("after"))
+            rows = [_answer_row(name, end, schema, language) for end in ends]
+            changes.append(f"{rows[0][0]}: {rows[0][1]} → {rows[1][1]}")
     return [
         plan.get("id"),
         "; ".join(changes),
         _outcome(plan.get("reached"), schema, language),
-        probability,
+        _rise(plan.get("probability_before"), plan.get("probability_after"), language),
     ]
 
 
@@ -224,20 +187,18 @@ def advisor_html(
     All but the settings are texts: the certificate's sentence, the evaluation and the blanket as
     ``str`` gives them. Without a ``fingerprint`` the advisor is shown as not fitted.
     """
-    results = [
-        ("fingerprint", fingerprint),
-        ("certificate", certificate),
-        ("on the test part", evaluation),
-    ]
-    results.append(("blanket", blanket))
-    fitted = html.definition_table(
-        [(name, _lines(text)) for name, text in results if text], "Fitted"
-    )
+    results = {
+        "fingerprint": fingerprint,
+        "certificate": certificate,
+        "on the test part": evaluation,
+        "blanket": blanket,
+    }
+    shown = [(name, _lines(value)) for name, value in settings.items()]
+    learnt = [(name, _lines(text)) for name, text in results.items() if text]
+    unfitted = html.paragraph("Not fitted yet: call fit(table).")
     return html.fragment(
-        html.definition_table(
-            [(name, _lines(value)) for name, value in settings.items()], "Advisor"
-        ),
-        fitted if fingerprint else html.paragraph("Not fitted yet: call fit(table)."),
+        html.definition_table(shown, "Advisor"),
+        html.definition_table(learnt, "Fitted") if fingerprint else unfitted,
     )
 
 
@@ -251,17 +212,10 @@ def _rise(before: Any, after: Any, language: str) -> str:
     return f"{_percent(before, language)} → {_percent(after, language)}"
 
 
-def _percent(share: Any, language: str, digits: int = 0) -> str:
+def _percent(share: Any, language: str) -> str:
     """A share as a percentage; "?" for anything else, which a receipt from a file may have."""
-    if not isinstance(share, int | float):
-        return "?"
-    return phrases.say("percent", language, number=_decimals(f"{100 * share:.{digits}f}", language))
-
-
-def _decimals(written: str, language: str) -> str:
-    """A number that is written the English way, as the language writes it."""
-    entries = phrases.table(language)
-    return written.translate({ord(","): entries["thousands"], ord("."): entries["decimal"]})
+    is_share = isinstance(share, int | float) and 0 <= share <= 1
+    return phrases.percent(share, language) if is_share else "?"
 
 
 def _words(kind: str, name: Any, language: str) -> str:

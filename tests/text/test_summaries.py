@@ -93,7 +93,7 @@ def test_a_plan_shows_its_changes_and_what_is_known_about_it():
         unknown=("age", "job"),
     )
     more = checked(plan_html(measured))
-    for part in ("90% ± 5.0%", "20%", "hardly any", "no", "age, job"):
+    for part in ("90% ± 5%", "20%", "hardly any", "no", "age, job"):
         assert part in more
 
 
@@ -110,7 +110,7 @@ def test_a_plan_shows_open_ends_time_and_people():
     changes = (Change("duration", 48, 36, None, 36), Change("residence_since", 1, 3, 2, None))
     plan = replace(PLAN, changes=changes, months=30.0, support=1234, support_share=0.853)
     text = checked(plan_html(plan, german))
-    for part in ("36 months or fewer", "2 years or more", "2.5 years", "1,234", "85%", "granted"):
+    for part in ("36 months or fewer", "2 years or more", "2.5 years", "1234", "85%", "granted"):
         assert part in text
     bare = checked(plan_html(plan))
     assert "36 or fewer" in bare
@@ -162,7 +162,7 @@ def test_a_plan_and_a_receipt_in_german(receipt):
         "Laufzeit",
         "12,5 Monate",
         "8 Monate bis 14 Monate",
-        "1.234",
+        "1234",
         "85\u00a0%",
         "± 5,1\u00a0%",
         "bewilligt",
