@@ -64,6 +64,11 @@ class Field:
     error: str = ""
 
     @property
+    def title(self) -> str:
+        """The question as the card puts it, else the label."""
+        return self.ask or self.label
+
+    @property
     def about(self) -> str:
         """The ids of what describes the field."""
         parts = (("hint", self.hint), ("range", self.range), ("error", self.error))

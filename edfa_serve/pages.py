@@ -4,6 +4,7 @@ redirect to a page.
 Only what-if is not: it changes nothing, and what was supposed must stand in no address.
 """
 
+import json
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any
@@ -33,14 +34,7 @@ from edfa_serve.rendering import (
 from edfa_serve.security import check_origin
 from edfa_serve.service import Service
 from edfa_serve.store import ConflictError, UnknownInterviewError
-from edfa_serve.view import (
-    show_decision,
-    show_question,
-    show_receipt,
-    show_result,
-    supposable,
-    suppose,
-)
+from edfa_serve.view import View, receipt_rows, supposable, suppose
 from edfa_serve.visit import (
     TOKEN,
     Visit,
@@ -114,23 +108,32 @@ def question_page(
 ) -> Response:
     """The next question; with what was ``given`` if it is put again because of an ``error``."""
     visit = note_shown(visit, "question")
-    record = visit.session.record
-    question = show_question(record, visit.wording, given, error)
-    if question is None:
+    field, record = _question_field(visit, given, error), visit.session.record
+    if field is None:
         return redirect("/result")
     return render(
         request,
         "question.html",
         visit.wording,
         status,
-        question=question,
-        decision=show_decision(record.decision, visit.wording),
+        view=visit.view,
+        field=field,
         can_undo=len(record.interview.log.events) > 1,
         may_act=visit.session.went_on and record.standing.may_act,
-        errors=_errors([question.field]),
+        errors=_errors([field]),
         notice=notice,
         **for_forms(visit),
     )
+
+
+def _question_field(visit: Visit, given: Given | None, error: str) -> Field | None:
+    """The field of the next question, with what was entered if it is shown again; None: there is
+    none.
+    """
+    question, encoder = visit.session.record.question, visit.service.advisor.fitted.encoder
+    if question is None:
+        return None
+    return make_field(visit.wording, encoder, question.feature, given=given, error=error)
 
 
 def result_page(
@@ -151,7 +154,7 @@ def result_page(
     """
     visit = note_shown(visit, "result")
     session, wording, fitted = visit.session, visit.wording, visit.service.advisor.fitted
-    question = show_question(session.record, wording, given, error) if session.asking else None
+    field = _question_field(visit, given, error) if session.asking else None
     controls = make_controls(fitted, wording, session.interview.overlay, limits, wrong)
     errors = [(control.id, control.error) for control in controls if control.error]
     return render(
@@ -159,14 +162,14 @@ def result_page(
         "result.html",
         wording,
         status,
-        view=show_result(session, wording),
-        question=question,
-        more=session.record.question is not None and question is None,
+        view=visit.view,
+        field=field,
+        more=session.record.question is not None and field is None,
         can_undo=len(session.interview.log.events) > 1 and not session.stopped,
         controls=controls,
         limited=session.interview.overlay != NO_OVERLAY,
         fields=_supposed_fields(visit, None),
-        errors=errors + (_errors([question.field]) if question else []),
+        errors=errors + (_errors([field]) if field else []),
         notice=notice,
         letters=has_letter(request, session),
         scripts=True,
@@ -183,15 +186,16 @@ def supposed_page(
 ) -> Response:
     """A form to suppose something, and what would be in the ``other`` interview where it is so."""
     fields = _supposed_fields(visit, given, errors)
+    then = None if other is None else View(InterviewRecord(other), visit.wording)
+    verdict, rows = ("", []) if then is None else suppose(visit.view, then)
     return render(
         request,
         "what_if.html",
         visit.wording,
         422 if errors else 200,
         fields=fields,
-        supposition=None
-        if other is None
-        else suppose(visit.session.record, InterviewRecord(other), visit.wording),
+        verdict=verdict,
+        rows=rows,
         errors=_errors(fields),
         scripts=True,
         **for_forms(visit),
@@ -440,9 +444,17 @@ def receipt(request: Request) -> Response:
     """The receipt, to print."""
     visit = enter(request)
     session, paper = visit.service.receipt(visit.token)
-    view = show_receipt(session, paper, visit.wording)
-    forms, letters = for_forms(replace(visit, session=session)), has_letter(request, session)
-    return render(request, "receipt.html", visit.wording, receipt=view, letters=letters, **forms)
+    visit = replace(visit, session=session)
+    return render(
+        request,
+        "receipt.html",
+        visit.wording,
+        view=visit.view,
+        rows=receipt_rows(visit.view, paper),
+        json=json.dumps(json.loads(paper.to_json()), ensure_ascii=False, indent=1),
+        letters=has_letter(request, session),
+        **for_forms(visit),
+    )
 
 
 @router.get("/receipt.json")

@@ -8,6 +8,7 @@ since does not matter, what they did does.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from starlette.requests import Request
@@ -18,6 +19,7 @@ from edfa_serve.security import Cookie, same_key, sign
 from edfa_serve.service import AUDIT, Service, Session, describe_shown, retry
 from edfa_serve.settings import WebSettings
 from edfa_serve.store import ConflictError, StoredInterview, UnknownInterviewError
+from edfa_serve.view import View
 from edfa_serve.wording import Wording
 
 __all__ = [
@@ -48,6 +50,11 @@ class Visit:
     record: StoredInterview
     session: Session
     wording: Wording
+
+    @cached_property
+    def view(self) -> View:
+        """What the page shows of their interview."""
+        return View(self.session.record, self.wording, self.session.chosen)
 
     @property
     def csrf(self) -> str:

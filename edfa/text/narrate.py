@@ -31,7 +31,6 @@ __all__ = [
     "decision",
     "estimate",
     "no_plan",
-    "partition",
     "plan",
     "question",
     "reasons",
@@ -268,47 +267,22 @@ def no_plan(
     return " ".join(sentences)
 
 
-def partition(
-    person: "Person",
-    schema: Schema,
-    language: str = "en",
-    *,
-    favourable: bool = False,
-    blanket: "Blanket | None" = None,
-    locked: Collection[str] = (),
-    planned: Collection[str] = (),
-) -> list[str]:
-    """What can turn the decision, what cannot yet and why, and what made no difference; features in
-    the card's order.
-
-    Only what a plan of the person's changes alone (``planned``) is said to be in their hands: rules
-    may forbid all that would turn the decision. Who has the ``favourable`` decision is not told how
-    to turn it.
-    """
-    single = single_facts(
-        person,
-        schema,
-        language,
-        favourable=favourable,
-        blanket=blanket,
-        locked=locked,
-        planned=planned,
-    )
-    return [*single.values(), *together(person, schema, language)]
-
-
 def single_facts(
     person: "Person",
     schema: Schema,
     language: str,
     *,
-    favourable: bool,
-    blanket: "Blanket | None",
-    locked: Collection[str],
-    planned: Collection[str],
+    favourable: bool = False,
+    blanket: "Blanket | None" = None,
+    locked: Collection[str] = (),
+    planned: Collection[str] = (),
 ) -> dict[str, str]:
-    """What ``partition`` says of single features, by name: those that turn the decision, and those
-    that make no difference as long as others are not known.
+    """A sentence for each feature that turns the decision by itself, or makes no difference as long
+    as others are not known, by name, in the card's order.
+
+    Only what a plan of the person's changes alone (``planned``) is said to be in their hands: rules
+    may forbid all that would turn the decision. Who has the ``favourable`` decision is not told how
+    to turn it.
     """
     sentences = {}
     for feature in schema:
@@ -332,8 +306,8 @@ def single_facts(
 
 
 def together(person: "Person", schema: Schema, language: str) -> list[str]:
-    """What ``partition`` says of several features at once: those that do not turn the decision by
-    themselves, those not known, and those that made no difference.
+    """A sentence each about the features that do not turn the decision by themselves, those not
+    known, and those that made no difference.
     """
     waits, sentences = person.semifactual, []
     groups = {

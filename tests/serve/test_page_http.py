@@ -22,13 +22,14 @@ from edfa.advice.assessment import Decision
 from edfa.advice.interview import Interview
 from edfa.advice.promise import CERTIFICATES
 from edfa.advice.standing import Standing
+from edfa.text import narrate
 from edfa_serve.app import create_app
 from edfa_serve.limits import changeable
 from edfa_serve.service import Service
 from edfa_serve.settings import WebSettings
 from edfa_serve.store import InterviewStore
 from edfa_serve.timeline import show_timeline
-from edfa_serve.view import show_decision, supposable
+from edfa_serve.view import supposable
 from edfa_serve.wording import Wording
 
 POLICY = (
@@ -126,9 +127,11 @@ def test_declining_plans_without_it(begun, advisor, service):
 
 def test_a_tie_that_is_refused_says_that_more_is_needed(advisor):
     wording = Wording.of(advisor.schema, "en")
-    told = show_decision(Decision(0.70, "bad", favourable=False, threshold=0.70), wording).estimate
+    refused = Decision(0.70, "bad", favourable=False, threshold=0.70)
+    told = narrate.estimate(refused, wording.schema)
     assert told == "Our estimate for “granted” is 70 of 100; more than that is needed."
-    told = show_decision(Decision(0.70, "good", favourable=True, threshold=0.70), wording).estimate
+    granted = Decision(0.70, "good", favourable=True, threshold=0.70)
+    told = narrate.estimate(granted, wording.schema)
     assert told == "Our estimate for “granted” is 70 of 100; 70 are needed."
 
 

@@ -88,6 +88,12 @@ def plan_of(*changes, **rest):
 # The string table
 
 
+def partition(person, schema, language="en", **about):
+    """All that is said of a partition."""
+    alone = narrate.single_facts(person, schema, language, **about)
+    return [*alone.values(), *narrate.together(person, schema, language)]
+
+
 def test_both_languages_have_the_same_keys_and_places():
     english, german = (phrases.table(language) for language in LANGUAGES)
     assert english.keys() == german.keys()
@@ -160,12 +166,10 @@ def everything(language):
     person = Person(
         {"duration": 0.3, "age": 0.9}, parts, ("own_telephone", "purpose"), {"purpose": 0.1}
     )
-    yield from narrate.partition(person, SCHEMA, language)
-    yield from narrate.partition(person, SCHEMA, language, planned=("duration",))
+    yield from partition(person, SCHEMA, language)
+    yield from partition(person, SCHEMA, language, planned=("duration",))
     two = replace(person, alterfactual=("own_telephone", "residence_since"))
-    yield from narrate.partition(
-        two, SCHEMA, language, blanket=Blanket("class", {"duration": ("job",)})
-    )
+    yield from partition(two, SCHEMA, language, blanket=Blanket("class", {"duration": ("job",)}))
     for certificate in (*certificates(), *promises()):
         yield narrate.certificate(certificate, language)
         yield certificate.words(language)
@@ -195,7 +199,7 @@ def everything(language):
         for status in get_args(Status)
     )
     yield narrate.standing(Standing("off_path", deviations=("order",)), language)
-    yield from narrate.partition(
+    yield from partition(
         Person({"duration": 0.3}, {"job": "not_decisive"}, (), {}),
         SCHEMA,
         language,
@@ -829,7 +833,7 @@ def test_a_partition_by_what_a_person_can_do():
         {"duration": 0.3, "age": 0.9}, parts, ("own_telephone", "purpose"), {"purpose": 0.1}
     )
     blanket = Blanket("class", {"duration": (), "housing": ("job",)})
-    sentences = narrate.partition(person, SCHEMA, blanket=blanket, planned=("duration",))
+    sentences = partition(person, SCHEMA, blanket=blanket, planned=("duration",))
     assert sentences == [
         "“duration of the loan” can turn the decision by itself, and it is in your hands, "
         "as the plans say: 30 of 100 "
@@ -896,7 +900,7 @@ def test_what_cannot_be_changed_is_never_told_as_a_step(name, language):
             plan_of(change, Change("duration", 24, 12, 8, 14)), SCHEMA, language, locked=locked
         )
     ]
-    texts += narrate.partition(Person({name: 0.5}, {}, (), {}), SCHEMA, language, locked=locked)
+    texts += partition(Person({name: 0.5}, {}, (), {}), SCHEMA, language, locked=locked)
     for text in texts:
         assert SCHEMA[name].said(language).label in text
         assert not ACTION[language].search(text), text
@@ -973,9 +977,9 @@ def test_a_page_says_what_the_interview_says():
 
 def test_nobody_is_told_to_turn_a_good_decision():
     person = Person({"duration": 0.3, "age": 0.5}, {}, (), {})
-    assert ACTION["en"].search(" ".join(narrate.partition(person, SCHEMA, planned=("duration",))))
-    assert not ACTION["en"].search(" ".join(narrate.partition(person, SCHEMA)))
-    good = narrate.partition(person, SCHEMA, favourable=True, planned=("duration",))
+    assert ACTION["en"].search(" ".join(partition(person, SCHEMA, planned=("duration",))))
+    assert not ACTION["en"].search(" ".join(partition(person, SCHEMA)))
+    good = partition(person, SCHEMA, favourable=True, planned=("duration",))
     assert not ACTION["en"].search(" ".join(good))
 
 
@@ -1038,9 +1042,7 @@ def test_odd_names_stay_whole_in_one_printable_line(schema, language, data):
         narrate.no_plan(
             NoPlan(0, 0, 0, "more_information_needed", (first, second)), schema, language
         ),
-        *narrate.partition(
-            person, schema, language, blanket=Blanket("the target", {first: (second,)})
-        ),
+        *partition(person, schema, language, blanket=Blanket("the target", {first: (second,)})),
     ]
     for text in texts:
         assert all(c.isprintable() or c in phrases.JOINERS or c == "\u00a0" for c in text)
