@@ -10,9 +10,10 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
+from itertools import compress
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from edfa.advice.answer_log import Event
 from edfa.advice.fitted import FittedAdvisor
@@ -24,10 +25,11 @@ from edfa.data.rules import Overlay
 from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError
 from edfa.reading import parse
 from edfa.text import narrate, phrases
-from edfa.text.steps import plan_steps
+from edfa.text.record import InterviewRecord, PlanRecord
+from edfa.text.steps import say_steps
 from edfa.writing import write_text
 from edfa_serve.letters.page import print_pdf, render_letter
-from edfa_serve.letters.settings import Operator, Template, check_operator
+from edfa_serve.letters.settings import SECTIONS, Operator, Template, check_operator
 from edfa_serve.letters.words import (
     BUREAU_SOURCES,
     say_letter,
@@ -36,10 +38,6 @@ from edfa_serve.letters.words import (
     write_origin,
     write_reason,
 )
-
-if TYPE_CHECKING:
-    from edfa.advice.interview import Interview
-    from edfa.recourse.plans import Plan
 
 __all__ = ["Facts", "Letter", "letter_of_receipt", "receipt_id", "write_letter"]
 
@@ -66,23 +64,20 @@ class Facts:
     bureau_score: bool = False
 
 
-def sort_facts(interview: "Interview") -> Facts:
+def sort_facts(interview: Interview) -> Facts:
     """Sort the facts of an interview."""
     fitted, log = interview.fitted, interview.log
-    schema, seen = fitted.schema, fitted.predictor.varies_
-    told = dict(log.facts)
-    shown = [name for name, is_seen in zip(schema.names, seen, strict=True) if is_seen]
-    used = {name: _value(name, interview) for name in shown if name in told}
+    schema, told, declined = fitted.schema, log.facts, log.declined
+    shown = [*compress(schema.names, fitted.predictor.varies_)]
     lacking = [name for name in shown if name not in told]
-    never = {
-        name for name, is_never in zip(schema.names, fitted.never_ask, strict=True) if is_never
-    }
+    never = {*compress(schema.names, fitted.never_ask)}
+    used = {name: _value(name, interview) for name in shown if name in told}
     sources = {schema[name].source for name in used} - {""}
     return Facts(
         used=used,
         unused=tuple(name for name in schema.names if name in told and name not in used),
-        unknown=tuple(name for name in lacking if name not in log.declined),
-        declined=tuple(name for name in schema.names if name in log.declined),
+        unknown=tuple(name for name in lacking if name not in declined),
+        declined=tuple(name for name in schema.names if name in declined),
         needed=tuple(name for name in lacking if name not in never and not schema[name].sensitive),
         from_bureau=bool(sources & {*BUREAU_SOURCES}),
         from_others=bool(sources - {*BUREAU_SOURCES}),
@@ -90,7 +85,7 @@ def sort_facts(interview: "Interview") -> Facts:
     )
 
 
-def _value(name: str, interview: "Interview") -> Any:
+def _value(name: str, interview: Interview) -> Any:
     """A number as it was told; anything else as it was understood."""
     told, log = interview.log.facts[name], interview.log
     if isinstance(told, Real) and not isinstance(told, bool):
@@ -143,7 +138,7 @@ class Letter:
 
 
 def write_letter(
-    interview: "Interview",
+    interview: Interview,
     operator: Operator,
     template: Template = "us",
     *,
@@ -199,9 +194,8 @@ def write_letter(
         raise MismatchError("the receipt is not of this interview")
     if operator.decision.action == "incomplete":
         return _Writer(interview, operator, template, receipt, facts, None).request()
-    return _Writer(
-        interview, operator, template, receipt, facts, _reasons(interview, operator)
-    ).refusal()
+    reasons = None if operator.own_reasons else _reasons(interview, operator)
+    return _Writer(interview, operator, template, receipt, facts, reasons).refusal()
 
 
 def receipt_id(receipt: Receipt) -> str:
@@ -209,10 +203,8 @@ def receipt_id(receipt: Receipt) -> str:
     return hashlib.sha256(receipt.payload()).hexdigest()[:16]
 
 
-def _reasons(interview: "Interview", operator: Operator) -> Reasons | None:
-    """The model's reasons; None if somebody else decided on grounds of their own."""
-    if operator.own_reasons:
-        return None
+def _reasons(interview: Interview, operator: Operator) -> Reasons:
+    """The model's reasons."""
     if interview.decision.favourable:
         raise DataError(
             "this person is granted what they ask for by the system; if somebody else "
@@ -226,7 +218,7 @@ def _reasons(interview: "Interview", operator: Operator) -> Reasons | None:
 class _Writer:
     """All that a letter is written from."""
 
-    interview: "Interview"
+    interview: Interview
     operator: Operator
     template: Template
     receipt: Receipt
@@ -250,14 +242,15 @@ class _Writer:
 
     def refusal(self) -> Letter:
         """The letter that gives the reasons of a refusal."""
-        reasons = self._reason_lines()
-        plans, no_plan = self._plans()
-        decision = self.interview.decision
+        reasons, decision = self._reason_lines(), self.interview.decision
+        # somebody else's reasons are told with nobody's plans
+        record = None if self.reasons is None else InterviewRecord(self.interview, self.receipt.k)
+        plans = [self._plan(offered) for offered in record.plans] if record else []
         content = {
             "reasons": reasons,
             "only_one": self.reasons is not None and len(self.reasons.values.ranked) == 1,
             "plans": plans,
-            "no_plan": no_plan,
+            "no_plan": record.no_plan_text if record else "",
             "certificate": self._certificate() if plans else "",
             "estimate": write_estimate(decision.probability, decision.threshold, self.language),
             "compared": self.reasons.values.people if self.reasons else 0,
@@ -284,24 +277,23 @@ class _Writer:
     def _common(self, kind: str) -> dict[str, Any]:
         """What every template may use."""
         operator, schema, language = self.operator, self.interview.fitted.schema, self.language
-        sections = ("creditor", "person", "review", "us", "eu", "bureau")
-        decision = asdict(operator.decision)
-        for name in ("date", "until"):
-            decision[name] = self._day(decision[name])
-        bureau = asdict(operator.bureau) | {"score_date": self._day(operator.bureau.score_date)}
+        declared = {name: asdict(getattr(operator, name)) for name in SECTIONS}
+        for section in declared.values():
+            for name, value in section.items():
+                if name in ("date", "until", "score_date") and not isinstance(value, str):
+                    section[name] = self._day(value)
         return {
-            **{name: asdict(getattr(operator, name)) for name in sections},
-            "bureau": bureau,
-            "decision": decision,
+            **declared,
             "kind": kind,
             "language": language,
             "own_reasons": operator.own_reasons,
             "paper": operator.paper or PAPER[self.template],
             "wanted": phrases.plain(schema.outcome(schema.favourable, language)),
             "facts": self._fact_rows(),
-            "unused": [self._label(name) for name in self.facts.unused],
-            "unknown": [self._label(name) for name in self.facts.unknown],
-            "declined": [self._label(name) for name in self.facts.declined],
+            **{
+                kind: [self._label(name) for name in getattr(self.facts, kind)]
+                for kind in ("unused", "unknown", "declined")
+            },
             "flags": list(self.interview.flags),
             "from_bureau": self.facts.from_bureau or operator.bureau.used,
             "from_others": self.facts.from_others,
@@ -358,50 +350,23 @@ class _Writer:
             features, self.facts.used, self.language, directed=directed, shared=shared
         )
 
-    def _plans(self) -> tuple[list[dict[str, Any]], str]:
-        """The plans as the receipt has them, or why there is none; nothing of either if somebody
-        else decided.
-        """
-        if self.reasons is None:
-            return [], ""
-        interview, receipt, fitted = self.interview, self.receipt, self.interview.fitted
-        plans = interview.plans(receipt.k)
-        if not plans:
-            why = interview.assessment.plans(receipt.k).reasons[0]
-            return [], narrate.no_plan(why, fitted.schema, self.language, operator=fitted.rules)
-        return [self._plan(plan) for plan in plans], ""
-
-    def _plan(self, plan: "Plan") -> dict[str, Any]:
-        fitted, language = self.interview.fitted, self.language
-        visible = fitted.decisive
-        text = narrate.plan(
-            plan,
-            fitted.schema,
-            language,
-            blanket=visible,
-            locked=self.interview.overlay.locked,
-            operator=fitted.rules,
-        )
-        named = {
-            name
-            for reason in (self.reasons.named if self.reasons else ())
-            for name in reason.features
-        }
+    def _plan(self, offered: PlanRecord) -> dict[str, Any]:
+        """A plan as the receipt has it."""
+        plan, text, language = offered.plan, offered.text, self.language
+        reasons = self.reasons.named if self.reasons else ()
+        named = {name for reason in reasons for name in reason.features}
         touches = any(change.feature in named for change in plan.changes)
         notes = [say_letter("plan.among" if touches else "plan.not_among", language)]
         if not plan.months:
             notes.insert(0, say_letter("plan.no_wait", language))
         if plan.id == self.receipt.chosen:
             notes.insert(0, say_letter("plan.chosen", language))
-        steps = plan_steps(plan, fitted.schema, language, operator=fitted.rules, blanket=visible)
-        taken = [step.sentence(language) for step in steps]
-        lead, _, rest = text.partition(f"{phrases.listed(taken, language, max_listed=len(taken))}.")
-        parts = (
-            {"lead": lead, "steps": taken, "rest": rest}
-            if rest
-            else {"lead": "", "steps": [], "rest": text}
-        )
-        return parts | {
+        lead, _, rest = text.partition(f"{say_steps(offered.steps, language)}.")
+        taken = [step.sentence(language) for step in offered.steps]
+        return {
+            "lead": lead if rest else "",
+            "steps": taken if rest else [],
+            "rest": rest or text,
             "text": f"{text} {' '.join(notes)}",
             "notes": " ".join(notes),
             "id": plan.id,

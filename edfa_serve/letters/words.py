@@ -105,7 +105,7 @@ def sentences(language: str) -> Mapping[str, Any]:
 def say_letter(key: str, language: str, **values: object) -> str:
     """One entry, ``section.name``, with its placeholders filled.
 
-    >>> say_letter("reason.value", "en", reason="income", value="900 EUR")
+    >>> say_letter("reason.value", "en", name="income", value="900 EUR")
     'income: 900 EUR'
     """
     return str(sentences(language)[key]).format(**values)
@@ -145,36 +145,32 @@ def write_reason(
     'amounts paid (latest payment: 0 EUR)'
     """
     reason, first = plain(features[0].said(language).reason), features[0]
-    if len(features) > 1 or (
-        shared and plain(first.said(language).label).casefold() != reason.casefold()
-    ):
-        parts = [_part(feature, facts, language, directed) for feature in features]
-        return say_letter("reason.several", language, reason=reason, values="; ".join(parts))
-    words = {"reason": reason, "value": _value(first, facts, language)}
-    direction = _direction(first, facts.get(first.name)) if first.name in directed else None
-    if direction is None:
-        return say_letter("reason.value", language, **words)
-    return say_letter(
-        "reason.directed",
-        language,
-        direction=say_letter(f"direction.{direction}", language),
-        **words,
-    )
+    labels = [plain(feature.said(language).label) for feature in features]
+    if len(features) == 1 and not (shared and labels[0].casefold() != reason.casefold()):
+        return _with_value(reason, first, facts, language, directed, "reason.directed")
+    parts = [
+        _with_value(label, feature, facts, language, directed, "reason.part_directed")
+        for feature, label in zip(features, labels, strict=True)
+    ]
+    return say_letter("reason.several", language, reason=reason, values="; ".join(parts))
 
 
-def _part(
-    feature: Feature, facts: Mapping[str, Any], language: str, directed: Sequence[str]
+def _with_value(
+    name: str,
+    feature: Feature,
+    facts: Mapping[str, Any],
+    language: str,
+    directed: Sequence[str],
+    key: str,
 ) -> str:
-    """One of the facts that a reason is made of."""
-    words = {
-        "label": plain(feature.said(language).label),
-        "value": _value(feature, facts, language),
-    }
-    direction = _direction(feature, facts.get(feature.name)) if feature.name in directed else None
-    if direction is None:
-        return say_letter("reason.part", language, **words)
-    said = say_letter(f"direction.{direction}", language)
-    return say_letter("reason.part_directed", language, direction=said, **words)
+    """A name and the value of a feature; where it is known which way it is wrong, as ``key`` says
+    it.
+    """
+    words = {"name": name, "value": _value(feature, facts, language)}
+    way = _direction(feature, facts.get(feature.name)) if feature.name in directed else None
+    if way is None:
+        return say_letter("reason.value", language, **words)
+    return say_letter(key, language, direction=say_letter(f"direction.{way}", language), **words)
 
 
 def write_estimate(probability: float, threshold: float | None, language: str) -> str:
@@ -188,20 +184,12 @@ def write_estimate(probability: float, threshold: float | None, language: str) -
     >>> write_estimate(0.43, None, "en")
     'For you the estimate is 43 of 100, and another outcome is likelier.'
     """
-    if threshold is not None and probability >= threshold:  # a tie goes against the person
-        return say_letter(
-            "estimate.more", language, chance=phrases.number(round(100 * probability, 3), language)
-        )
-    line = 1.0 if threshold is None else threshold
-    for digits in range(4):
-        chance, needed = (round(100 * share, digits) for share in (probability, line))
-        if chance < needed and (chance or not probability):
-            break
-    chance = min(chance, needed)
-    words = {"chance": phrases.number(chance, language), "needed": phrases.number(needed, language)}
-    return say_letter(
-        "estimate.likeliest" if threshold is None else "estimate.threshold", language, **words
-    )
+    if threshold is None:
+        chance = phrases.in_hundred(probability, language)
+        return say_letter("estimate.likeliest", language, chance=chance)
+    chance, needed = phrases.hundredths(probability, threshold, language)
+    key = "threshold" if probability < threshold else "more"  # a tie goes against the person
+    return say_letter(f"estimate.{key}", language, chance=chance, needed=needed)
 
 
 def write_origin(feature: Feature, bureau: str, language: str) -> str:
