@@ -13,12 +13,11 @@ import subprocess
 from collections.abc import Mapping
 from datetime import date
 from html import unescape
-from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from jinja2 import ChoiceLoader, FileSystemLoader, FunctionLoader, StrictUndefined, TemplateError
+from jinja2 import ChoiceLoader, FileSystemLoader, PackageLoader, StrictUndefined, TemplateError
 from jinja2.exceptions import TemplateNotFound, TemplateSyntaxError
 from jinja2.sandbox import SandboxedEnvironment
 
@@ -43,6 +42,15 @@ ECOA_NOTICE = (
     "concerning this creditor is"
 )
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+OPTIONS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--no-first-run",
+    "--no-pdf-header-footer",
+)
 PATIENCE = 120  # seconds that a browser may take
 PDF_TIME = re.compile(rb"/(CreationDate|ModDate) \(D:\d{14}")
 TAG = re.compile(r"<!--.*?-->|<(style|title)[^>]*>.*?</\1>|<[^>]*>", re.DOTALL)
@@ -113,8 +121,11 @@ def _check(text: str, name: str, language: str, *, ecoa: bool, certified: bool) 
 
 def _environment(own: str) -> SandboxedEnvironment:
     """Where templates run; those of the operator's folder are read again when they have changed."""
+    if own and not Path(own).is_dir():
+        raise UnreadableError(f"letter.toml: templates: there is no folder {own}")
+    loaders = [*([FileSystemLoader(own)] if own else []), PackageLoader("edfa_serve.letters")]
     return SandboxedEnvironment(
-        loader=_loader(own),
+        loader=ChoiceLoader(loaders),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -122,36 +133,13 @@ def _environment(own: str) -> SandboxedEnvironment:
     )
 
 
-def _loader(own: str) -> ChoiceLoader:
-    if own and not Path(own).is_dir():
-        raise UnreadableError(f"letter.toml: templates: there is no folder {own}")
-    folder = files("edfa_serve.letters") / "templates"
-
-    def read(name: str) -> str | None:
-        known = {entry.name: entry for entry in folder.iterdir()}
-        return known[name].read_text(encoding="utf-8") if name in known else None
-
-    return ChoiceLoader([*([FileSystemLoader(own)] if own else []), FunctionLoader(read)])
-
-
 def _digest(environment: SandboxedEnvironment) -> str:
     """The SHA-256 of all templates, those of the operator in the place of those of edfa."""
-    own = [] if environment.loader is None else _names(environment)
-    digest = hashlib.sha256()
-    for name in sorted(
-        {*own, *(entry.name for entry in (files("edfa_serve.letters") / "templates").iterdir())}
-    ):
-        source = environment.loader.get_source(environment, name)[0] if environment.loader else ""
+    digest, loader = hashlib.sha256(), environment.loader
+    for name in environment.list_templates(filter_func=lambda name: name.endswith(".jinja")):
+        source = loader.get_source(environment, name)[0] if loader else ""
         digest.update(f"{name}\0{hashlib.sha256(source.encode()).hexdigest()}\n".encode())
     return digest.hexdigest()
-
-
-def _names(environment: SandboxedEnvironment) -> list[str]:
-    loaders = environment.loader.loaders if isinstance(environment.loader, ChoiceLoader) else ()
-    folders = [loader for loader in loaders if isinstance(loader, FileSystemLoader)]
-    return [
-        name for loader in folders for name in loader.list_templates() if name.endswith(".jinja")
-    ]
 
 
 def print_pdf(document: str, path: str | Path, day: date) -> None:
@@ -168,29 +156,14 @@ def print_pdf(document: str, path: str | Path, day: date) -> None:
     with TemporaryDirectory(prefix="edfa-letter-") as folder:
         page, printed = Path(folder) / "letter.html", Path(folder) / "letter.pdf"
         page.write_text(document, encoding="utf-8")
-        _run([program, *_options(folder), f"--print-to-pdf={printed}", page.as_uri()])
+        command = [program, *OPTIONS, f"--user-data-dir={folder}/profile"]
+        _run([*command, f"--print-to-pdf={printed}", page.as_uri()])
         if not printed.is_file():
             raise UnavailableError(f"{program} has printed nothing; write .html and print that")
         time = f"D:{day:%Y%m%d}000000".encode()
         content = PDF_TIME.sub(lambda match: b"/" + match[1] + b" (" + time, printed.read_bytes())
     with atomic_file(path) as partial:
         partial.write_bytes(content)
-
-
-def _options(folder: str) -> list[str]:
-    quiet = [
-        "--disable-gpu",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--no-first-run",
-    ]
-    return [
-        "--headless",
-        "--no-sandbox",
-        *quiet,
-        f"--user-data-dir={folder}/profile",
-        "--no-pdf-header-footer",
-    ]
 
 
 def _run(command: list[str]) -> None:
