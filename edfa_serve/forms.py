@@ -22,6 +22,7 @@ GAP = "?"  # what a form sends for "I don't know"; levels and codes carry a sign
 LEVEL, CODE = "=", "#"
 LONGEST = 60  # letters of a number
 GERMAN = re.compile(r"([^\d.,]*)(\d{1,3}(?:\.\d{3})+|\d+)(,\d*)?([^\d.,]*)")
+Kind = Literal["radios", "select", "number"]
 Given = Mapping[str, str]  # what a form sent, by the name of its fields
 
 
@@ -53,7 +54,7 @@ class Field:
     name: str
     id: str
     label: str
-    kind: Literal["radios", "select", "number"]
+    kind: Kind
     ask: str = ""
     hint: str = ""
     unit: str = ""
@@ -79,9 +80,9 @@ def make_field(
     wording: Wording,
     encoder: Encoder,
     name: str,
+    given: Given | None = None,
     *,
     known: Any = None,
-    given: Given | None = None,
     optional: bool = False,
     error: str = "",
     prefix: str = "f",
@@ -103,37 +104,26 @@ def make_field(
     }
     chosen = " ".join(given.get(key, "").split()) if given is not None else _sent(column, known)
     if isinstance(column, Levels):
-        choices = _choices(wording, column, name, chosen, optional)
-        return Field(
-            kind="radios" if len(column.levels) <= FEW else "select", choices=choices, **common
-        )
-    state = (
-        given.get(f"{key}~", "")
-        if given is not None
-        else (chosen if chosen[:1] in (GAP, CODE) else "")
-    )
+        choices = _choosable(wording, column, name, chosen)
+        if optional:
+            choices.append(Choice("", wording("field.rather_not"), not chosen))
+        kind: Kind = "radios" if len(column.levels) <= FEW else "select"
+        return Field(kind=kind, choices=tuple(choices), **common)
+    if given is not None:
+        state, text = given.get(f"{key}~", ""), chosen
+    else:
+        state = chosen if chosen[:1] in (GAP, CODE) else ""
+        text = "" if state or known is None else wording.number(known)
     states = _choosable(wording, column, name, state)
-    rest = (Choice("", wording("field.number_above"), not state),) if states else ()
-    text = (
-        chosen if given is not None else ("" if state or known is None else wording.number(known))
-    )
+    rest = [Choice("", wording("field.number_above"), not state)] if states else []
     return Field(
         kind="number",
-        unit=_unit(wording, name),
+        unit=wording.unit(name),
         range=_range(wording, column, name),
         whole=column.whole,
         text=text,
         choices=(*rest, *states),
         **common,
-    )
-
-
-def _unit(wording: Wording, name: str) -> str:
-    """The unit beside a number field."""
-    return (
-        wording.value(name, 2.5).removeprefix(wording.number(2.5)).strip()
-        if wording.schema[name].unit
-        else ""
     )
 
 
@@ -170,22 +160,11 @@ def _sent(column: Measure | Levels, value: Any) -> str:
     """What a form would send for a known value; of a number that is no answer to choose, itself."""
     if value is None:
         return ""
+    same = float(value) if isinstance(value, int) and not isinstance(value, bool) else value
     for token, answer in _answers(column).items():
-        if answer is not None and exact_text(answer) == exact_text(_as_float(value)):
+        if answer is not None and exact_text(answer) == exact_text(same):
             return token
     return "" if isinstance(column, Levels) else str(value)
-
-
-def _as_float(value: Any) -> Any:
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-def _choices(
-    wording: Wording, column: Levels, name: str, chosen: str, optional: bool
-) -> tuple[Choice, ...]:
-    choices = _choosable(wording, column, name, chosen)
-    rather_not = Choice("", wording("field.rather_not"), not chosen)
-    return (*choices, rather_not) if optional else tuple(choices)
 
 
 def _choosable(wording: Wording, column: Measure | Levels, name: str, chosen: str) -> list[Choice]:

@@ -91,9 +91,7 @@ def _control(
         label=wording.label(name),
         choices=tuple(Choice(value, text, value == grade) for value, text in texts),
         number=isinstance(column, Measure),
-        unit=wording.value(name, 2.5).removeprefix(wording.number(2.5)).strip()
-        if isinstance(column, Measure)
-        else "",
+        unit=wording.unit(name) if isinstance(column, Measure) else "",
         low=low,
         high=high,
         error=error,

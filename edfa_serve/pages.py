@@ -20,7 +20,7 @@ from edfa.data.rules import NO_OVERLAY
 from edfa.errors import EdfaError, MismatchError, PendingError, SettingError, UnknownNameError
 from edfa.text.record import InterviewRecord
 from edfa_serve.forms import Field, Given, UnclearError, make_field, read_fact
-from edfa_serve.limits import make_controls, read_limits
+from edfa_serve.limits import Control, make_controls, read_limits
 from edfa_serve.problems import ForgedError
 from edfa_serve.rendering import (
     HEADERS,
@@ -59,9 +59,10 @@ TROUBLE: tuple[tuple[type[EdfaError], str, int], ...] = (
 )
 
 
-def for_forms(visit: Visit) -> dict[str, Any]:
-    """What every form carries."""
-    return {"csrf": visit.csrf, "seq": visit.session.seq}
+def show(visit: Visit, name: str, status: int = 200, **context: Any) -> Response:
+    """A page of somebody's interview, with what every form carries."""
+    context |= {"view": visit.view, "csrf": visit.csrf, "seq": visit.session.seq}
+    return render(visit.request, name, visit.wording, status, **context)
 
 
 def start_page(
@@ -77,9 +78,7 @@ def start_page(
     fitted, wrong = service.advisor.fitted, errors or {}
     question = Interview(fitted).question
     fields = [
-        make_field(
-            wording, fitted.encoder, name, given=given, optional=True, error=wrong.get(name, "")
-        )
+        make_field(wording, fitted.encoder, name, given, optional=True, error=wrong.get(name, ""))
         for name in fitted.schema.start
     ]
     return render(
@@ -94,50 +93,41 @@ def start_page(
     )
 
 
-def _errors(fields: list[Field]) -> list[tuple[str, str]]:
+def _errors(fields: Iterable[Field | Control]) -> list[tuple[str, str]]:
     return [(field.id, field.error) for field in fields if field.error]
 
 
 def question_page(
-    request: Request,
-    visit: Visit,
-    given: Given | None = None,
-    error: str = "",
-    status: int = 200,
-    notice: str = "",
+    visit: Visit, given: Given | None = None, error: str = "", status: int = 200, notice: str = ""
 ) -> Response:
     """The next question; with what was ``given`` if it is put again because of an ``error``."""
     visit = note_shown(visit, "question")
-    field, record = _question_field(visit, given, error), visit.session.record
-    if field is None:
+    fields, record = _question_field(visit, given, error), visit.session.record
+    if not fields:
         return redirect("/result")
-    return render(
-        request,
+    return show(
+        visit,
         "question.html",
-        visit.wording,
         status,
-        view=visit.view,
-        field=field,
+        field=fields[0],
         can_undo=len(record.interview.log.events) > 1,
         may_act=visit.session.went_on and record.standing.may_act,
-        errors=_errors([field]),
+        errors=_errors(fields),
         notice=notice,
-        **for_forms(visit),
     )
 
 
-def _question_field(visit: Visit, given: Given | None, error: str) -> Field | None:
-    """The field of the next question, with what was entered if it is shown again; None: there is
-    none.
+def _question_field(visit: Visit, given: Given | None, error: str) -> list[Field]:
+    """The field of the next question, with what was entered if it is shown again; none if there is
+    no question.
     """
     question, encoder = visit.session.record.question, visit.service.advisor.fitted.encoder
     if question is None:
-        return None
-    return make_field(visit.wording, encoder, question.feature, given=given, error=error)
+        return []
+    return [make_field(visit.wording, encoder, question.feature, given, error=error)]
 
 
 def result_page(
-    request: Request,
     visit: Visit,
     *,
     given: Given | None = None,
@@ -153,32 +143,27 @@ def result_page(
     could not be understood.
     """
     visit = note_shown(visit, "result")
-    session, wording, fitted = visit.session, visit.wording, visit.service.advisor.fitted
-    field = _question_field(visit, given, error) if session.asking else None
-    controls = make_controls(fitted, wording, session.interview.overlay, limits, wrong)
-    errors = [(control.id, control.error) for control in controls if control.error]
-    return render(
-        request,
+    session, fitted = visit.session, visit.service.advisor.fitted
+    asked = _question_field(visit, given, error) if session.asking else []
+    controls = make_controls(fitted, visit.wording, session.interview.overlay, limits, wrong)
+    return show(
+        visit,
         "result.html",
-        wording,
         status,
-        view=visit.view,
-        field=field,
-        more=session.record.question is not None and field is None,
+        field=asked[0] if asked else None,
+        more=session.record.question is not None and not asked,
         can_undo=len(session.interview.log.events) > 1 and not session.stopped,
         controls=controls,
         limited=session.interview.overlay != NO_OVERLAY,
-        fields=_supposed_fields(visit, None),
-        errors=errors + (_errors([field]) if field else []),
+        fields=_supposed_fields(visit),
+        errors=_errors([*controls, *asked]),
         notice=notice,
-        letters=has_letter(request, session),
+        letters=has_letter(visit.request, session),
         scripts=True,
-        **for_forms(visit),
     )
 
 
 def supposed_page(
-    request: Request,
     visit: Visit,
     given: Given | None = None,
     errors: Mapping[str, str] | None = None,
@@ -188,22 +173,20 @@ def supposed_page(
     fields = _supposed_fields(visit, given, errors)
     then = None if other is None else View(InterviewRecord(other), visit.wording)
     verdict, rows = ("", []) if then is None else suppose(visit.view, then)
-    return render(
-        request,
+    return show(
+        visit,
         "what_if.html",
-        visit.wording,
         422 if errors else 200,
         fields=fields,
         verdict=verdict,
         rows=rows,
         errors=_errors(fields),
         scripts=True,
-        **for_forms(visit),
     )
 
 
 def _supposed_fields(
-    visit: Visit, given: Given | None, errors: Mapping[str, str] | None = None
+    visit: Visit, given: Given | None = None, errors: Mapping[str, str] | None = None
 ) -> list[Field]:
     fitted, known = visit.service.advisor.fitted, visit.session.interview.log.facts
     return [
@@ -211,8 +194,8 @@ def _supposed_fields(
             visit.wording,
             fitted.encoder,
             name,
+            given,
             known=known.get(name),
-            given=given,
             optional=name not in known,
             error=(errors or {}).get(name, ""),
             prefix="w",
@@ -230,8 +213,8 @@ def trouble_page(request: Request, error: EdfaError) -> Response:
             return trouble_page(request, other)
         notice = visit.wording("trouble.conflict")
         if visit.session.asking:
-            return question_page(request, visit, status=409, notice=notice)
-        return result_page(request, visit, status=409, notice=notice)
+            return question_page(visit, status=409, notice=notice)
+        return result_page(visit, status=409, notice=notice)
     key, status = next((key, status) for kind, key, status in TROUBLE if isinstance(error, kind))
     wording, lost = _their_wording(request), key in ("gone", "other")
     response = render(
@@ -293,6 +276,15 @@ async def _read_form(request: Request) -> Given:
 
 
 Form = Annotated[Given, Depends(_read_form)]
+Visiting = Annotated[Visit, Depends(enter)]
+
+
+def _posting(visit: Visiting, form: Form) -> Visit:
+    check_form(visit, form)
+    return visit
+
+
+Posting = Annotated[Visit, Depends(_posting)]
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
@@ -346,20 +338,17 @@ def _read_facts(
 
 
 @router.get("/interview")
-def interview(request: Request) -> Response:
+def interview(visit: Visiting) -> Response:
     """The next question; where there is none to put, the result."""
-    visit = enter(request)
-    return question_page(request, visit) if visit.session.asking else redirect("/result")
+    return question_page(visit) if visit.session.asking else redirect("/result")
 
 
 @router.post("/interview")
-def do(request: Request, form: Form) -> Response:
+def do(visit: Posting, form: Form) -> Response:
     """Answer, decline, stop, go on, take back, or choose a plan: the field ``do`` says which."""
-    visit = enter(request)
-    check_form(visit, form)
     kind, name = form.get("do", "answer"), form.get("feature", "")
     if kind == "answer":
-        return _answer(request, visit, form)
+        return _answer(visit, form)
     contents: dict[str, dict[str, Any]] = {
         "decline": {"name": name},
         "undo": {"name": name or None},
@@ -373,7 +362,7 @@ def do(request: Request, form: Form) -> Response:
     return redirect("/result#plans" if kind == "choose" else "/interview")
 
 
-def _answer(request: Request, visit: Visit, form: Given) -> Response:
+def _answer(visit: Visit, form: Given) -> Response:
     """Take the answer to the question that was put; one that cannot be understood is asked for
     again.
     """
@@ -382,131 +371,115 @@ def _answer(request: Request, visit: Visit, form: Given) -> Response:
     if question is None or form.get("feature") != question.feature:
         raise ConflictError
     try:
-        (value,) = read_fact(
-            visit.wording, visit.service.advisor.fitted.encoder, question.feature, form
-        )
+        encoder = visit.service.advisor.fitted.encoder
+        (value,) = read_fact(visit.wording, encoder, question.feature, form)
     except UnclearError as error:
         if on_result:
-            return result_page(request, visit, given=form, error=str(error), status=422)
-        return question_page(request, visit, form, str(error), 422)
+            return result_page(visit, given=form, error=str(error), status=422)
+        return question_page(visit, form, str(error), 422)
     act(visit, form, "answer", {"facts": {question.feature: value}})
     return redirect("/result" if on_result else "/interview")
 
 
 @router.get("/result")
-def result(request: Request) -> Response:
+def result(visit: Visiting) -> Response:
     """Decision, standing, plans, lists, controls, what-if and timeline in one view."""
-    return result_page(request, enter(request))
+    return result_page(visit)
 
 
 @router.post("/overlay")
-def overlay(request: Request, form: Form) -> Response:
+def overlay(visit: Posting, form: Form) -> Response:
     """Plan again with what is easy, hard or impossible for the person; the field ``do`` may take
     all of it back.
 
     A form holds a whole overlay: of two that are sent one after the other, the last counts.
     """
-    visit = enter(request)
-    check_form(visit, form)
     content, errors = read_limits(visit.service.advisor.fitted, visit.wording, form)
     if form.get("do") == "remove":
         content, errors = {}, {}
     if errors:
-        return result_page(request, visit, limits=form, wrong=errors, status=422)
+        return result_page(visit, limits=form, wrong=errors, status=422)
     act(visit, form, "overlay", {"overlay": content}, also=("overlay", "choose"))
     return redirect("/result#plans")
 
 
 @router.get("/what-if")
-def what_if_form(request: Request) -> Response:
+def what_if_form(visit: Visiting) -> Response:
     """Suppose that something were different."""
-    return supposed_page(request, enter(request))
+    return supposed_page(visit)
 
 
 @router.post("/what-if")
-def what_if(request: Request, form: Form) -> Response:
+def what_if(visit: Posting, form: Form) -> Response:
     """What would be then; nothing is saved."""
-    visit = enter(request)
-    check_form(visit, form)
     fitted, known = visit.service.advisor.fitted, visit.session.interview.log.facts
     facts, errors = _read_facts(supposable(fitted), visit.wording, fitted.encoder, form)
     if errors:
-        return supposed_page(request, visit, form, errors)
+        return supposed_page(visit, form, errors)
     supposed = {
         name: value for name, value in facts.items() if name not in known or value != known[name]
     }
     session, other = visit.service.what_if(visit.token, supposed)
-    return supposed_page(request, replace(visit, session=session), form, other=other)
+    return supposed_page(replace(visit, session=session), form, other=other)
 
 
 @router.get("/receipt")
-def receipt(request: Request) -> Response:
+def receipt(visit: Visiting) -> Response:
     """The receipt, to print."""
-    visit = enter(request)
     session, paper = visit.service.receipt(visit.token)
     visit = replace(visit, session=session)
-    return render(
-        request,
+    return show(
+        visit,
         "receipt.html",
-        visit.wording,
-        view=visit.view,
         rows=receipt_rows(visit.view, paper),
         json=json.dumps(json.loads(paper.to_json()), ensure_ascii=False, indent=1),
-        letters=has_letter(request, session),
-        **for_forms(visit),
+        letters=has_letter(visit.request, session),
     )
 
 
 @router.get("/receipt.json")
-def receipt_json(request: Request) -> Response:
+def receipt_json(visit: Visiting) -> Response:
     """The receipt, to keep and to have checked."""
-    visit = enter(request)
     _, paper = visit.service.receipt(visit.token)
     headers = HEADERS | {"Content-Disposition": 'attachment; filename="receipt.json"'}
     return Response(paper.to_json(), media_type="application/json", headers=headers)
 
 
 @router.get("/letter")
-def letter(request: Request) -> Response:
+def letter(visit: Visiting) -> Response:
     """The letter about a refusal, where the operator writes letters; that it was handed out is
     recorded.
 
     ``state.write_letter`` is called with the session and None, for the operator's usual template;
     it returns the letter's HTML and what is recorded of it.
     """
-    visit = enter(request)
-    if not writes_letters(request):
+    if not writes_letters(visit.request):
         raise SettingError("this service writes no letters")
-    text, record = request.app.state.write_letter(visit.session, None)
+    text, record = visit.request.app.state.write_letter(visit.session, None)
     visit.service.act(visit.token, None, "letter", record)
     return Response(text, media_type="text/html", headers=LETTER_HEADERS)
 
 
 @router.post("/language")
-def language(request: Request, form: Form) -> Response:
+def language(visit: Posting, form: Form) -> Response:
     """Go on in another language, on the same page."""
-    visit = enter(request)
-    check_form(visit, form)
-    if form.get("language") in request.app.state.wordings:
+    if form.get("language") in visit.request.app.state.wordings:
         visit.service.act(visit.token, None, "language", {"language": form["language"]})
     return redirect(form["to"] if form.get("to") in PLACES else "/interview")
 
 
 @router.get("/delete")
-def delete_form(request: Request) -> Response:
+def delete_form(visit: Visiting) -> Response:
     """Ask whether everything is to be deleted."""
-    visit = enter(request)
-    return render(request, "delete.html", visit.wording, **for_forms(visit))
+    return show(visit, "delete.html")
 
 
 @router.post("/delete")
-def delete(request: Request, form: Form) -> Response:
+def delete(visit: Posting) -> Response:
     """Delete everything that was said."""
-    visit = enter(request)
-    check_form(visit, form)
     visit.service.delete(visit.token)
     response = redirect(f"/deleted?language={visit.wording.language}")
-    TOKEN.give(request, response, "")
+    TOKEN.give(visit.request, response, "")
     return response
 
 

@@ -157,7 +157,7 @@ class InterviewStore(Database):
         )
         row = {
             "id": key,
-            "token": hash_of_token(token),
+            "token": _digest(token),
             "advisor": advisor,
             "began": now,
             "changed": now,
@@ -169,12 +169,7 @@ class InterviewStore(Database):
 
     def read(self, token: str) -> StoredInterview:
         """The interview that a token opens; UnknownInterviewError if there is none."""
-        query = sa.select(INTERVIEWS).where(INTERVIEWS.c.token == hash_of_token(token))
-        with self.reading() as connection:
-            row = connection.execute(query).one_or_none()
-            if row is None:
-                raise UnknownInterviewError
-            return self._record(connection, row)
+        return self._one(INTERVIEWS.c.token == _digest(token))
 
     def append(
         self,
@@ -210,7 +205,9 @@ class InterviewStore(Database):
                     raise ConflictError
                 seq = self._insert(connection, interview, seq, events)
                 if request is not None:
-                    self._remember(connection, interview, *request, seq)
+                    key, body = _digest(request[0]), hash_of_body(request[1])
+                    values = {"interview": interview, "key": key, "body": body, "seq": seq}
+                    connection.execute(sa.insert(REPLIES).values(**values, time=utc_now()))
                 return seq
         except sa.exc.IntegrityError:
             raise ConflictError from None
@@ -259,7 +256,7 @@ class InterviewStore(Database):
             with self.reading() as connection:
                 rows = connection.execute(page).all()
                 events = self._events(connection, [row.id for row in rows])
-            yield from (self._as_record(row, events.get(row.id, ())) for row in rows)
+            yield from (_stored(row, events) for row in rows)
             if len(rows) < PAGE:
                 return
             last = rows[-1]
@@ -269,14 +266,14 @@ class InterviewStore(Database):
         """An interview by its id, for an audit; UnknownInterviewError if there is none, or it was
         deleted.
         """
-        query = sa.select(INTERVIEWS).where(
-            INTERVIEWS.c.id == interview, INTERVIEWS.c.deleted.is_(None)
-        )
+        return self._one((INTERVIEWS.c.id == interview) & INTERVIEWS.c.deleted.is_(None))
+
+    def _one(self, which: sa.ColumnElement[bool]) -> StoredInterview:
         with self.reading() as connection:
-            row = connection.execute(query).one_or_none()
+            row = connection.execute(sa.select(INTERVIEWS).where(which)).one_or_none()
             if row is None:
                 raise UnknownInterviewError
-            return self._record(connection, row)
+            return _stored(row, self._events(connection, [row.id]))
 
     def count(self) -> dict[str, int]:
         """How many interviews there are: ``begun`` (all), ``finished``, ``deleted``."""
@@ -301,26 +298,6 @@ class InterviewStore(Database):
         with self.reading() as connection:
             row = connection.execute(query).one_or_none()
             return None if row is None else (row.body, row.seq)
-
-    def remember(self, interview: str, key: str, body: bytes, seq: int) -> None:
-        """Remember a request under a key of the caller's."""
-        try:
-            with self.writing() as connection:
-                self._remember(connection, interview, key, body, seq)
-        except sa.exc.IntegrityError:
-            raise ConflictError from None
-
-    def _remember(
-        self, connection: sa.Connection, interview: str, key: str, body: bytes, seq: int
-    ) -> None:
-        values = {"interview": interview, "key": _digest(key), "body": hash_of_body(body)}
-        connection.execute(sa.insert(REPLIES).values(**values, time=utc_now(), seq=seq))
-
-    def _record(self, connection: sa.Connection, row: sa.Row[Any]) -> StoredInterview:
-        return self._as_record(row, self._events(connection, [row.id]).get(row.id, ()))
-
-    def _as_record(self, row: sa.Row[Any], events: Iterable[Event]) -> StoredInterview:
-        return StoredInterview(row.id, row.advisor, row.began, row.finished, tuple(events))
 
     def _events(self, connection: sa.Connection, interviews: list[str]) -> dict[str, list[Event]]:
         """The events of some interviews, in order."""
@@ -381,9 +358,9 @@ class InterviewStore(Database):
             transaction.commit()
 
 
-def hash_of_token(token: str) -> str:
-    """What is stored of a token."""
-    return _digest(token)
+def _stored(row: sa.Row[Any], events: Mapping[str, Iterable[Event]]) -> StoredInterview:
+    own = tuple(events.get(row.id, ()))
+    return StoredInterview(row.id, row.advisor, row.began, row.finished, own)
 
 
 def hash_of_body(body: bytes) -> str:

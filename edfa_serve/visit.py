@@ -17,7 +17,6 @@ from edfa_serve.forms import Given
 from edfa_serve.problems import ForgedError
 from edfa_serve.security import Cookie, same_key, sign
 from edfa_serve.service import AUDIT, Service, Session, describe_shown, retry
-from edfa_serve.settings import WebSettings
 from edfa_serve.store import ConflictError, StoredInterview, UnknownInterviewError
 from edfa_serve.view import View
 from edfa_serve.wording import Wording
@@ -44,12 +43,17 @@ TOKEN = Cookie("edfa", "lax")  # until the browser is closed
 class Visit:
     """A person with an interview, as it stood when they came."""
 
-    service: Service
-    settings: WebSettings
+    request: Request
     token: str
     record: StoredInterview
     session: Session
     wording: Wording
+
+    @property
+    def service(self) -> Service:
+        """Where their interview is."""
+        service: Service = self.request.app.state.service
+        return service
 
     @cached_property
     def view(self) -> View:
@@ -86,10 +90,9 @@ def enter(request: Request) -> Visit:
     service: Service = request.app.state.service
     if not (token := TOKEN.read(request)):
         raise UnknownInterviewError
-    session = service.find(token)
-    record = service.store.read(token)
+    session, record = service.find(token), service.store.read(token)
     wording = wording_for(request, session.interview.language)
-    return Visit(service, request.app.state.settings, token, record, session, wording)
+    return Visit(request, token, record, session, wording)
 
 
 def check_form(visit: Visit, form: Given) -> None:

@@ -32,7 +32,7 @@ class Wording:
     >>> import edfa
     >>> german = Wording.of(edfa.load("german").schema, "de")
     >>> german("question.left", 3), german("of", n=43, total=100)
-    ('Noch höchstens 3 Fragen', '43 von 100')
+    ('Es bleiben höchstens 3 Fragen, diese eingeschlossen.', '43 von 100')
     >>> german.value("duration", 36)
     '36 Monate'
     """
@@ -87,6 +87,12 @@ class Wording:
     def number(self, value: float) -> str:
         """A number as the language writes it."""
         return phrases.number(value, self.language)
+
+    def unit(self, name: str) -> str:
+        """The unit beside a number, in the plural; empty if there is none."""
+        if not self.schema[name].unit:
+            return ""
+        return self.value(name, 2.5).removeprefix(self.number(2.5)).strip()
 
     def value(self, name: str, raw: Any) -> str:
         """A value in words, with its unit; a level without quotation marks."""

@@ -152,7 +152,7 @@ def test_what_was_deleted_is_in_no_byte_of_the_database(store, place):
     keep = store.begin("advisor", [("start", {"facts": {"age": 35}})])
     token = store.begin("advisor", [("start", {"facts": {"name": MARKER}})])
     record = store.read(token)
-    store.remember(record.id, "key", b"body", 1)
+    store.append(record.id, 1, [], request=("key", b"body"))
     store.delete(record.id)
     with pytest.raises(UnknownInterviewError):
         store.read(token)
@@ -177,10 +177,10 @@ def test_interviews_expire_by_kind(store):
 def test_a_request_is_remembered_once(store):
     record = store.read(store.begin("a"))
     assert store.reply(record.id, "one") is None
-    store.remember(record.id, "one", b"body", 3)
-    assert store.reply(record.id, "one")[1] == 3
+    store.append(record.id, 0, [("stop", {})], request=("one", b"body"))
+    assert store.reply(record.id, "one")[1] == 1
     with pytest.raises(ConflictError):
-        store.remember(record.id, "one", b"other", 4)
+        store.append(record.id, 1, [("stop", {})], request=("one", b"other"))
 
 
 def test_a_store_of_a_newer_version_or_another_file_is_refused(tmp_path):
