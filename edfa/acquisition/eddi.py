@@ -264,18 +264,14 @@ class EDDI(LearnedPolicy):
         total = self._known_total(positions, mask)
         drawn, outcome = self._draw(vae.believe(total))
         columns = torch.arange(features)
-        feature = vae.element(drawn.flatten(0, 1), columns).view(*drawn.shape, SET)
-        label = vae.element(outcome.reshape(-1, 1), torch.tensor([features])).view(
-            *outcome.shape, SET
-        )
-        without, with_label = total[:, None], total[:, None] + label  # (people, samples)
-        gain = vae.believe(without[:, :, None] + feature).divergence(_expand(vae.believe(without)))
-        shared = vae.believe(with_label[:, :, None] + feature).divergence(
-            _expand(vae.believe(with_label))
+        feature = vae.element(drawn.flatten(0, 1), columns)
+        label = vae.element(outcome.reshape(-1, 1), torch.tensor([features]))
+        # (people, samples, features, set), where samples and features may be one
+        without = total[:, None, None]
+        with_label = without + label.view(*outcome.shape, 1, SET)
+        feature = feature.view(*drawn.shape, SET)
+        gain, shared = (
+            vae.believe(known + feature).divergence(vae.believe(known))
+            for known in (without, with_label)
         )
         return (gain - shared).mean(dim=1).masked_fill(~open_, torch.nan)
-
-
-def _expand(belief: _Belief) -> _Belief:
-    """The belief (people, samples, latent) with an axis for features before the last."""
-    return _Belief(belief.mean[:, :, None], belief.log_variance[:, :, None])

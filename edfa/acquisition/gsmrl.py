@@ -145,19 +145,14 @@ class GSMRL(LearnedPolicy):
         self.predictor_ = MaskedNet(knots, classes, HIDDEN)
         width = sum(len(t) for t in self.bins_.typical) + 5 * len(knots) + classes
         self.actor_, self.critic_ = _head(width, len(knots) + 1), _head(width, 1)
-        index = np.full((len(knots), MAX_BINS), -1)
-        values = np.zeros((len(knots), MAX_BINS), dtype=np.float32)
-        first = 0
-        for j, typical in enumerate(self.bins_.typical[:-1]):
-            bins = np.arange(len(typical))
-            index[j, : len(typical)] = first + bins
-            values[j, : len(typical)] = (
-                (bins - (len(typical) - 1) / 2) / max(len(typical) - 1, 1) * 3.4
-            )
-            first += len(typical)
         # For each feature, where the logits of its bins are (-1: no bin) and what its bins count
         # as, on a common scale.
-        self._bin_index, self._bin_values = torch.from_numpy(index), torch.from_numpy(values)
+        sizes = np.array([[len(t)] for t in self.bins_.typical[:-1]])
+        bins = np.arange(MAX_BINS)
+        index = np.where(bins < sizes, np.cumsum(sizes)[:, None] - sizes + bins, -1)
+        values = (bins - (sizes - 1) / 2) / np.maximum(sizes - 1, 1) * 3.4
+        self._bin_index = torch.from_numpy(index)
+        self._bin_values = torch.from_numpy(np.where(bins < sizes, values, 0).astype(np.float32))
 
     def _observe(self, positions: Tensor, codes: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """What the agent sees (rows, inputs), and the surrogate's logits (rows, classes).
@@ -230,13 +225,11 @@ class GSMRL(LearnedPolicy):
             closed, logs = self._act(observation, mask)
             action = torch.multinomial(logs.exp(), 1)[:, 0]
             of_action = logs.gather(1, action[:, None])[:, 0]
-            stops = action == mask.shape[1]
-            next_mask = torch.where(
-                stops[:, None], mask, acquire_one(mask, action.clamp(max=mask.shape[1] - 1))
-            )
+            stops, asked = action == len(data.costs), action.clamp(max=len(data.costs) - 1)
+            next_mask = torch.where(stops[:, None], mask, acquire_one(mask, asked))
             next_observation, next_logits = self._observe(positions, bins, next_mask)
             ends = stops | (step + 1 == steps)
-            cost = torch.where(stops, 0.0, data.costs[action.clamp(max=len(data.costs) - 1)])
+            cost = torch.where(stops, 0.0, data.costs[asked])
             # The drop in entropy less the price, and the log probability of the true class at the
             # end or at each step.
             truth = next_logits.log_softmax(dim=1).gather(1, classes[:, None])[:, 0]

@@ -271,7 +271,7 @@ class _Run:
         n, limit = len(self.truth), budget_amount(budget, self.costs, self.background.start)
         if check:
             self.check_budget(limit)
-        self._log_step(np.arange(n), np.full(n, -1), np.full(self.truth.shape, np.nan), self.spent)
+        self._log_step(np.arange(n), np.full(n, -1), np.full(self.truth.shape, np.nan))
         active = np.flatnonzero(self.spent <= limit + SLACK)
         while len(active):
             chosen, scores = next_question(
@@ -282,7 +282,11 @@ class _Run:
             refuses = self.declines[active, chosen]
             self.declined[active[refuses], chosen[refuses]] = True
             if not refuses.all():
-                self._reveal(active[~refuses], chosen[~refuses], scores[~refuses])
+                told, chosen = active[~refuses], chosen[~refuses]
+                self.step[told] += 1
+                self.when[told, chosen] = self.step[told]
+                self.spent[told] += self.costs[told, chosen]
+                self._log_step(told, chosen, scores[~refuses])
         return self._trajectory(budget)
 
     def _people(self, rows: IntArray) -> People:
@@ -298,24 +302,19 @@ class _Run:
             askable=~known & ~self.forbidden & ~self.declined[rows],
         )
 
-    def _reveal(self, rows: IntArray, chosen: IntArray, scores: Float64Array) -> None:
-        """Let the ``chosen`` feature of each of these people be known, paid and logged."""
-        self.step[rows] += 1
-        self.when[rows, chosen] = self.step[rows]
-        price = self.costs[rows, chosen]
-        self.spent[rows] += price
-        self._log_step(rows, chosen, scores, price)
-
-    def _log_step(
-        self, rows: IntArray, chosen: IntArray, scores: Float64Array, price: Float64Array
-    ) -> None:
-        """Log a step of some people: what was asked, what it cost, and what the model says now."""
+    def _log_step(self, rows: IntArray, chosen: IntArray, scores: Float64Array) -> None:
+        """Log a step of some people: what was asked, and what the model says now."""
         people = self._people(rows)
         people = people.with_sweep() if self.explain else people
-        entry: dict[str, Any] = {"who": rows, "step": self.step[rows], "feature": chosen}
-        entry |= {"cost": price.copy(), "spent": people.spent}
-        entry["scores"] = scores.astype(np.float32)  # now: they are the largest part of a log
-        entry |= {"probabilities": people.probabilities, "decision": people.decision}
+        entry: dict[str, Any] = {
+            "who": rows,
+            "step": self.step[rows],
+            "feature": chosen,
+            "spent": people.spent,
+            "scores": scores.astype(np.float32),  # now: they are the largest part of a log
+            "probabilities": people.probabilities,
+            "decision": people.decision,
+        }
         if self.explain:
             entry["necessity"] = people.sweep.necessity.astype(np.float32)
         self.log.append(entry)
@@ -329,6 +328,8 @@ class _Run:
         columns: dict[str, Any] = {"necessity": None}
         for name in list(self.log[0]):  # one after the other: never is the log there twice
             columns[name] = np.concatenate([entry.pop(name) for entry in self.log])[order]
+        price = self.costs[columns["who"], columns["feature"]]
+        columns["cost"] = np.where(columns["step"] > 0, price, columns["spent"])
         narrow = np.int16 if self.truth.shape[1] < 1 << 15 else np.int32
         columns["feature"] = columns["feature"].astype(narrow)
         return Trajectory(
