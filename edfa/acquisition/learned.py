@@ -33,7 +33,7 @@ from edfa.data.table import Table
 from edfa.errors import DataError, SettingError, UnknownNameError, UnreadableError
 from edfa.people import People
 from edfa.predictors.base import Predictor, Progress, UnfittedError, as_mappings
-from edfa.predictors.neural import load_network, read_knots, weights_of
+from edfa.predictors.neural import find_device, load_network, read_knots, weights_of
 from edfa.predictors.tokens import find_knots, knot_positions, one_thread
 from edfa.typing import AnyArray, Float32Array, Int64Array
 
@@ -159,8 +159,7 @@ class LearnedPolicy(Policy):
         self.knots_ = find_knots(np.asarray(rows, dtype=np.float32))
         self.prior_ = np.bincount(classes, minlength=len(schema.classes)) / len(classes)
         costs = np.where(schema.costs > 0, schema.costs, 1.0).astype(np.float32)
-        name = "cuda" if self.device == "auto" and torch.cuda.is_available() else self.device
-        device = torch.device("cpu" if name == "auto" else name)
+        device = find_device(self.device)
         arrays = (
             knot_positions(rows, self.knots_),
             classes,

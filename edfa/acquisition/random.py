@@ -23,14 +23,15 @@ class Random(Policy):
     per_cost = False
 
     def score(self, people: People) -> Float64Array:
-        """A random number for every feature that may be asked, (people, features); NaN
-        elsewhere.
+        """A random number for every feature that may be asked, or member of the blanket if there
+        is one, (people, features); NaN elsewhere.
         """
-        return np.where(people.askable, _uniform(people), np.nan)
+        inside = members(people.schema.names, self.blanket)
+        return np.where(people.askable & inside, _uniform(people), np.nan)
 
 
 @dataclass(eq=False, repr=False)
-class RandomBlanket(Policy):
+class RandomBlanket(Random):
     """The members of a blanket in random order, which is the paper's random variant.
 
     ``aligned`` says whether the model is shown the blanket alone, ``per_cost`` whether random
@@ -41,11 +42,6 @@ class RandomBlanket(Policy):
     aligned: bool = True
     per_cost: bool = False
     takes = ("blanket",)
-
-    def score(self, people: People) -> Float64Array:
-        """A random number for every member that may be asked, (people, features); NaN elsewhere."""
-        inside = members(people.schema.names, self.blanket)
-        return np.where(people.askable & inside, _uniform(people), np.nan)
 
 
 def _uniform(people: People) -> Float64Array:

@@ -105,7 +105,7 @@ def advise(
     output.say(
         f"advised {counts['people']:,} people{errors}{flagged if counts['flagged'] else ''}: {out}"
     )
-    output.write_json(out=str(out), **counts)
+    output.write_json(out=out, **counts)
     if counts["errors"] == counts["people"]:
         first = restored(str(next(chunks(out, 1))["error"].iloc[0]))
         raise DataError(f"none of the {counts['people']:,} rows was understood; the first: {first}")

@@ -2,7 +2,6 @@
 still holds.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -94,7 +93,7 @@ def certify(
             f"The old certificate stays, for it promises something{whom}; --replace takes "
             "the new one."
         )
-    output.write_json(**json.loads(made.to_json()), saved=saved)
+    output.write_json(made, saved=saved)
     if not promised or (keep and not saved):
         raise typer.Exit(EXIT_NO)
 
@@ -154,9 +153,7 @@ def monitor(
     else:
         state = _add_audits(advisor, folder, delta, _losses(advisor, audits))
     output.say(str(state))
-    output.write_json(
-        **json.loads(state.to_json()), alarm=state.alarm, p_value=state.p_value, sentence=str(state)
-    )
+    output.write_json(state, alarm=state.alarm, p_value=state.p_value, sentence=str(state))
     if state.alarm:
         raise typer.Exit(EXIT_NO)
 

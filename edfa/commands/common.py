@@ -95,10 +95,13 @@ class Output:
         if self.people:
             self.console.print(*renderables, sep="\n")
 
-    def write_json(self, **result: Any) -> None:
-        """Write the command's result as one JSON object in ASCII, if --json was given."""
+    def write_json(self, noun: Any = None, **more: Any) -> None:
+        """Write the command's result as one JSON object in ASCII, if --json was given: what the
+        ``noun`` is in JSON, and ``more``, in which nouns are in JSON, too.
+        """
         if self.as_json and not self.quiet:
-            sys.stdout.write(json.dumps(result, default=str) + "\n")
+            result = more if noun is None else _plain(noun) | more
+            sys.stdout.write(json.dumps(result, default=_plain) + "\n")
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -111,6 +114,11 @@ def printable(text: str, keep: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in keep else ascii(c)[1:-1] for c in text)
+
+
+def _plain(value: Any) -> Any:
+    """A noun as the data that its JSON is, anything else as a text."""
+    return json.loads(value.to_json()) if hasattr(value, "to_json") else str(value)
 
 
 def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> "RichTable":

@@ -43,4 +43,4 @@ def demo(
         output.say(title, style="bold")
         output.say(*lines, "")
     output.say(f"wrote {path}", style="dim")
-    output.write_json(**result.summary(), report=str(path))
+    output.write_json(**result.summary(), report=path)

@@ -1,6 +1,5 @@
 """``edfa fit``: fit an advisor on a table and its card, and save it."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -135,14 +134,14 @@ def fit(
     output.say(*(f"Warning: {warning}" for warning in warnings), style="yellow")
     output.say(f"saved to {out}", style="dim")
     output.write_json(
-        out=str(out),
+        out=out,
         advisor=advisor.fingerprint,
-        blanket=json.loads(advisor.fitted.blanket.to_json()),
-        **{"certificates" if grouped else "certificate": json.loads(certificate.to_json())},
-        evaluation=json.loads(advisor.evaluation_.to_json()),
+        blanket=advisor.fitted.blanket,
+        **{"certificates" if grouped else "certificate": certificate},
+        evaluation=advisor.evaluation_,
         warnings=warnings,
         guesses=rows.schema.guessed,
-        **{name: json.loads(check.to_json()) for name, check in checks.items()},
+        **checks,
     )
 
 

@@ -2,7 +2,6 @@
 replays a receipt.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -109,7 +108,7 @@ def interview(
         write_text(receipt, issued.to_json())
         output.say(f"receipt: {receipt}", issued.sentence, style="dim")
     question = current.question
-    output.write_json(**json.loads(issued.to_json()), next=asdict(question) if question else None)
+    output.write_json(issued, next=asdict(question) if question else None)
 
 
 def verify(

@@ -62,7 +62,7 @@ def schema(
         output.say(f"wrote {out}; look for the lines that say guessed")
     elif not as_json:
         sys.stdout.write(text)
-    output.write_json(out=None if out is None else str(out), card=text)
+    output.write_json(out=out, card=text)
 
 
 def data(
@@ -93,7 +93,7 @@ def data(
     if out is not None:
         _write_rows(table, out)
         output.say(f"wrote {len(table):,} rows to {out}")
-        output.write_json(out=str(out), rows=len(table))
+        output.write_json(out=out, rows=len(table))
         return
     features = json.loads(table.describe().reset_index().to_json(orient="records"))
     output.write_json(name=table.name, rows=len(table), features=features)

@@ -46,7 +46,7 @@ from edfa.predictors.penalty import Penalty
 from edfa.predictors.tokens import find_knots, knot_positions, one_thread
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
-__all__ = ["Neural", "load_network", "read_knots", "weights_of"]
+__all__ = ["Neural", "find_device", "load_network", "read_knots", "weights_of"]
 
 MODEL_FILE = "model.safetensors"
 SMALLEST = 1e-12  # probability of a class
@@ -139,8 +139,7 @@ class Neural(Predictor):
                 f"monotone: say towards which of {len(self.classes_)} classes: favourable=0, …"
             )
         self.knots_ = find_knots(matrix)
-        name = "cuda" if self.device == "auto" and torch.cuda.is_available() else self.device
-        device = torch.device("cpu" if name == "auto" else name)
+        device = find_device(self.device)
         with one_thread(), torch.random.fork_rng():
             torch.manual_seed(self.seed)
             self.network_ = self._new_network([len(k) for k in self.knots_], len(self.classes_)).to(
@@ -304,6 +303,13 @@ class Neural(Predictor):
             build = partial(model._new_network, sizes, len(model.classes_))
             model.network_ = load_network(build, weights, MODEL_FILE)
         return model
+
+
+def find_device(name: str) -> torch.device:
+    """The device of this name, in torch's words; ``"auto"``: a GPU if there is one."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(name)
 
 
 def read_knots(arrays: Mapping[str, AnyArray], name: str) -> list[Float32Array]:

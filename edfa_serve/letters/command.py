@@ -75,7 +75,7 @@ def letter(
         written = write_letter(held, read_operator(operator, held.language, case), kind)
     written.write(out)
     output.say(f"letter: {out}", *written.reasons, style="dim")
-    output.write_json(letter=str(out), **written.audit)
+    output.write_json(letter=out, **written.audit)
 
 
 def _check(
