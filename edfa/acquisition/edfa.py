@@ -3,7 +3,7 @@ its spouses.
 """
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -18,15 +18,6 @@ from edfa.predictors.conditional import Sampler
 from edfa.typing import BoolArray, Float64Array, IntArray
 
 __all__ = ["EDFA"]
-
-
-class _Units(NamedTuple):
-    """The units of a blanket in schema order: the index of each head, (units,), and who belongs,
-    (units, features).
-    """
-
-    heads: IntArray
-    members: BoolArray
 
 
 @dataclass(eq=False, repr=False)
@@ -115,8 +106,10 @@ class EDFA(InformationPolicy):
         n_unlocked = np.where(head_refused, 0.0, members.sum(axis=1))
         return choose(np.where(eligible, n_unlocked, np.nan), people.costs[:, heads])
 
-    def _units(self, schema: Schema) -> _Units:
-        """The units in the order of their heads in the schema."""
+    def _units(self, schema: Schema) -> tuple[IntArray, BoolArray]:
+        """The units in schema order: the index of each head, (units,), and who belongs, (units,
+        features).
+        """
         # DEVIATION: a member behind no child, which the paper does not foresee, is a unit of its
         # own.
         units = dict(self.blanket.units) | dict.fromkeys(self.blanket.unattached, ())
@@ -124,4 +117,4 @@ class EDFA(InformationPolicy):
         members = np.zeros((len(ordered), len(schema)), dtype=bool)
         for row, (head, spouses) in enumerate(ordered):
             members[row, [head, *(schema.index(name) for name in spouses)]] = True
-        return _Units(np.array([head for head, _ in ordered], dtype=np.intp), members)
+        return np.array([head for head, _ in ordered], dtype=np.intp), members

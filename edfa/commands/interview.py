@@ -90,11 +90,8 @@ def interview(
     if resume is not None:
         current = Interview.from_json(read_text(resume), advisor, language=language)
     else:
-        start = (
-            {n: on_file[n] for n in advisor.schema.start if on_file.get(n) is not None}
-            if on_file
-            else {}
-        )
+        facts = on_file or {}
+        start = {n: facts[n] for n in advisor.schema.start if facts.get(n) is not None}
         current = advisor.interview(start, overlay=overlay, language=language or "en")
     if on_file is not None:
         _answer_from_file(current, on_file)
@@ -155,16 +152,12 @@ def _answer_from_file(interview: "Interview", answers: Mapping[str, Any]) -> Non
     comes the start set, then what the interview asks for, in its order, then all other facts.
     """
     log = interview.log
-    for name in answers:
+    pending = dict(answers)
+    for name, answer in answers.items():
         log.check_name(name)
-    pending = {
-        name: answer
-        for name, answer in answers.items()
-        if not (
-            (name in log.facts and log.check_value(name, answer) == log.facts[name])
-            or (name in log.declined and answer is None)
-        )
-    }
+        told = name in log.facts and log.check_value(name, answer) == log.facts[name]
+        if told or (name in log.declined and answer is None):
+            del pending[name]
     for name in interview.fitted.schema.start:
         if name in pending:
             _tell(interview, name, pending.pop(name))
