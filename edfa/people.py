@@ -26,7 +26,7 @@ from edfa.predictors.conditional import LIMIT, Neighbours, Sampler
 from edfa.predictors.user_model.given import Given
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
-__all__ = ["Background", "HasPeople", "People", "Provenance"]
+__all__ = ["Background", "HasBackground", "HasPeople", "People", "Provenance"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,6 +208,27 @@ class Background:
         return int(name)
 
 
+class HasBackground:
+    """Whatever is about a ``background``: its features, their encoding and its model."""
+
+    background: Background
+
+    @property
+    def schema(self) -> Schema:
+        """The features."""
+        return self.background.schema
+
+    @property
+    def encoder(self) -> Encoder:
+        """How facts become numbers."""
+        return self.background.encoder
+
+    @property
+    def predictor(self) -> Predictor:
+        """The model, shown what it may see."""
+        return self.background.predictor
+
+
 @dataclass(frozen=True, eq=False)
 class Provenance:
     """What brought people or plans about; a certificate holds for the same alone. None: nobody
@@ -227,7 +248,7 @@ class Provenance:
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class People(HasBackground):
     """A batch of partly known people, a row each.
 
     Parameters
@@ -315,21 +336,6 @@ class People:
 
     def __len__(self) -> int:
         return len(self.X)
-
-    @property
-    def schema(self) -> Schema:
-        """The features."""
-        return self.background.schema
-
-    @property
-    def encoder(self) -> Encoder:
-        """How facts become numbers."""
-        return self.background.encoder
-
-    @property
-    def predictor(self) -> Predictor:
-        """The model, shown what it may see."""
-        return self.background.predictor
 
     @property
     def blanket(self) -> Blanket | None:

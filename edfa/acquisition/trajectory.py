@@ -12,11 +12,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from edfa.blanket.units import Blanket
-from edfa.data.schema import Schema
 from edfa.errors import DataError
 from edfa.explanation.partition import Partition
-from edfa.people import Background, People, Provenance
-from edfa.predictors.base import Predictor
+from edfa.people import Background, HasBackground, People, Provenance
 from edfa.text import html
 from edfa.text.figures import draw_steps
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
@@ -30,7 +28,7 @@ SHOWN = 20  # people in a notebook
 
 
 @dataclass(frozen=True, eq=False)
-class Trajectory:
+class Trajectory(HasBackground):
     """A row for every step of every person, sorted by person and step; step 0 is what was known
     from the start.
 
@@ -101,27 +99,13 @@ class Trajectory:
 
     def __repr__(self) -> str:
         people = "1 person" if len(self.person) == 1 else f"{len(self.person):,} people"
-        return f"<Trajectory of {people}: {len(self):,} steps, mean cost {self.mean_cost:.3g}>"
-
-    @property
-    def schema(self) -> Schema:
-        """The features."""
-        return self.background.schema
-
-    @property
-    def predictor(self) -> Predictor:
-        """The model, shown what the policy let it see."""
-        return self.background.predictor
+        cost = self.spent[self.last].mean() if len(self.person) else 0.0
+        return f"<Trajectory of {people}: {len(self):,} steps, mean cost {cost:.3g}>"
 
     @property
     def blanket(self) -> Blanket | None:
         """The blanket that the policy kept to; None: it asked for any feature."""
         return self.background.blanket
-
-    @property
-    def mean_cost(self) -> float:
-        """What people have paid at their last step, on average."""
-        return float(self.spent[self.last].mean()) if len(self.person) else 0.0
 
     @cached_property
     def first(self) -> IntArray:

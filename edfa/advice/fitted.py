@@ -27,7 +27,7 @@ from edfa.data.table import Table
 from edfa.data.values import exact_text
 from edfa.errors import SettingError, did_you_mean
 from edfa.fingerprint import canonical, digest, fingerprint
-from edfa.people import Background, People
+from edfa.people import Background, HasBackground, People
 from edfa.predictors.base import Predictor
 from edfa.predictors.committee import Committee
 from edfa.predictors.monotone import DirectionCheck, check_directions, signs
@@ -189,7 +189,7 @@ NO_PROMISE = Promise()
 
 
 @dataclass(frozen=True, eq=False)
-class FittedAdvisor:
+class FittedAdvisor(HasBackground):
     """What an advisor has learnt.
 
     Parameters
@@ -245,16 +245,6 @@ class FittedAdvisor:
         return cls(train, background, blanket, policy, searcher)
 
     @property
-    def schema(self) -> Schema:
-        """The features."""
-        return self.background.schema
-
-    @property
-    def encoder(self) -> Encoder:
-        """How facts become numbers."""
-        return self.background.encoder
-
-    @property
     def model(self) -> Predictor:
         """The model as it was fitted, shown everything."""
         return self.background.fitted_model
@@ -274,11 +264,6 @@ class FittedAdvisor:
         decides.
         """
         return self.model.user_model_name
-
-    @property
-    def predictor(self) -> Predictor:
-        """The model as the policy shows it."""
-        return self.background.predictor
 
     def certificate_for(self, group: str | None) -> Certificate | None:
         """The certificate that speaks of a person of ``group``, a label of ``group_of``; None:
