@@ -68,7 +68,7 @@ def test_on_the_path_everything_is_as_with_a_model_for_each_set():
 
 def test_a_policy_that_wanders_keeps_the_sets_most_people_pass(monkeypatch):
     monkeypatch.setattr("edfa.advice.factory.PATH_SETS", 5)
-    monkeypatch.setattr("edfa.advice.factory.WALKERS", 60)
+    monkeypatch.setattr("edfa.advice.factory.PATH_PEOPLE", 60)
     model = SubsetXGB("mixed", n_estimators=5)
     settings = {"policy": edfa.acquisition.Random(), "searcher": "nearest", "budget": 0.2}
     wandering = edfa.Advisor(predictor=model, **settings).fit(TABLE)
