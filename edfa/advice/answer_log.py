@@ -91,7 +91,7 @@ class AnswerLog:
 
     def _flag(self, name: str) -> Flag | None:
         value = self.facts.get(name)
-        if name not in self.facts or value is None or value == "":
+        if value is None or value == "":
             return None
         if self._is_relevant(name):
             return self.encoder[name].find_flag(value)
@@ -104,8 +104,6 @@ class AnswerLog:
         """Whether a fact of the log can be encoded; one of a relevant feature can, or it would not
         be in the log.
         """
-        if self._is_relevant(name):
-            return True
         try:
             self._check(name, value)
         except FactError:
@@ -172,11 +170,8 @@ class AnswerLog:
             if self._is_relevant(name):
                 raise
             return _as_text(value)
-        try:
+        if self._is_relevant(name):
             self._check(name, plain)
-        except FactError:
-            if self._is_relevant(name):
-                raise
         return plain
 
     def _plain(self, name: str, value: Any) -> Any:

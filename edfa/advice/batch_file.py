@@ -86,7 +86,7 @@ def advise_file(
             f"{overlays!r} is a feature of the card; people's overlays need a column of their own"
         )
     result = check_writable(result)
-    contents = _hashes(inputs)
+    contents = {path: sha256_of(existing(path)) for path in inputs}
     own = _OverlaySource(overlays)
     with open_parts(result, _identity(fitted, k, own.column)) as kept:
         run = _Run(fitted, sources, own, kept, chunk, progress)
@@ -115,16 +115,11 @@ def _identity(fitted: FittedAdvisor, k: int, overlay_column: str | None) -> dict
     }
 
 
-def _hashes(paths: list[Path]) -> dict[Path, str]:
-    """The hash of every file's content."""
-    return {path: sha256_of(existing(path)) for path in paths}
-
-
 def _check_unchanged(before: dict[Path, str], paths: list[Path]) -> None:
     """Raise UnreadableError if files are not what they were: some people were read before, and some
     after.
     """
-    now = _hashes([path for path in paths if path.exists()])
+    now = {path: sha256_of(path) for path in paths if path.exists()}
     for path in before | now:
         if before.get(path) != now.get(path):
             raise UnreadableError(

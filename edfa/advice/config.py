@@ -7,7 +7,7 @@ a user model. Paths start at the folder of the file.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -172,4 +172,4 @@ def _with_paths(model: ModelFile | None, folder: Path) -> ModelFile | None:
     if model is None:
         return None
     like = None if model.like is None else str(folder / model.like)
-    return ModelFile(str(folder / model.file), model.classes, model.columns, like, model.partial)
+    return replace(model, file=str(folder / model.file), like=like)

@@ -28,15 +28,19 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class GroupEvaluation:
-    """An advisor on people of one group whom it has not met; the measures are those of
-    ``AdvisorEvaluation``.
+@dataclass(frozen=True, kw_only=True)
+class Outcomes:
+    """What becomes of some people.
 
-    ``certified`` says whether the group has a certificate; if not, nobody of it is told to act.
+    ``cost`` is what a person costs until they stop. Of ``n`` people who were told to act, a share
+    ``risk`` did the plan and were still refused by what the promise is held against, with the
+    standard error ``risk_error``, and a share ``wasted`` would have been granted without it.
+    ``early`` is the share of people with a plan who were told to act before their last question,
+    ``acting`` of those who were told to act at all; ``changes`` and ``effort`` are the means of
+    what they do. Nobody is told to act by an advisor without a certificate. ``refused`` is the
+    share of people refused at the end, ``coverage`` the share of those who have a plan there.
     """
 
-    certified: bool
     people: int
     cost: float
     refused: float
@@ -49,6 +53,16 @@ class GroupEvaluation:
     acting: float | None = None
     changes: float | None = None
     effort: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupEvaluation(Outcomes):
+    """An advisor on people of one group whom it has not met.
+
+    ``certified`` says whether the group has a certificate; if not, nobody of it is told to act.
+    """
+
+    certified: bool
 
     def __str__(self) -> str:
         plans = (
@@ -70,49 +84,29 @@ class GroupEvaluation:
         return f"{self.people} people, cost {self.cost:.2f}; {plans}; {acts}{does}"
 
 
-@dataclass(frozen=True)
-class AdvisorEvaluation:
+@dataclass(frozen=True, kw_only=True)
+class AdvisorEvaluation(Outcomes):
     """An advisor on people it has not met.
 
     ``accuracy`` is that of the decision where people stop (early under the certificate, or at the
     end), ``accuracy_end`` at the end of the policy's order, ``accuracy_all`` of the model that
-    knows every feature. ``cost`` is what a person costs until they stop, ``cost_end`` to the end,
-    ``cost_all`` for everything.
+    knows every feature; ``cost_end`` is what a person costs to the end, ``cost_all`` for
+    everything.
 
-    Of ``n`` people who were told to act, a share ``risk`` did the plan and were still refused by
-    what the promise is held against, with the standard error ``risk_error``, and a share ``wasted``
-    would have been granted without it. ``early`` is the share of people with a plan who were told
-    to act before their last question, ``acting`` of those who were told to act at all; ``changes``
-    and ``effort`` are the means of what they do. Nobody is told to act by an advisor without a
-    certificate.
-
-    ``refused`` is the share of people refused at the end, ``coverage`` the share of those who have
-    a plan there. ``fidelity`` is how near what is said before everything is known comes to a model
-    of the user's own, if one decides. ``base_rate`` is the share of the commonest class, which
-    somebody who knows nothing is right about, and ``auroc`` how well the model at the end tells the
-    favourable class from the rest (0.5: not at all). ``groups`` has what becomes of each group of
-    people, by its label, if the advisor has groups.
+    ``fidelity`` is how near what is said before everything is known comes to a user model, if one
+    decides. ``base_rate`` is the share of the commonest class, which somebody who knows nothing is
+    right about, and ``auroc`` how well the model at the end tells the favourable class from the
+    rest (0.5: not at all). ``groups`` has what becomes of each group of people, by its label, if
+    the advisor has groups.
     """
 
-    people: int
     accuracy: float
     accuracy_end: float
     accuracy_all: float
-    cost: float
     cost_end: float
     cost_all: float
-    n: int
-    risk: float | None
-    risk_error: float | None
-    early: float | None
-    refused: float
-    coverage: float | None
     base_rate: float | None = None
     auroc: float | None = None
-    wasted: float | None = None
-    acting: float | None = None
-    changes: float | None = None
-    effort: float | None = None
     groups: Mapping[str, GroupEvaluation] = field(default_factory=dict)
     fidelity: Fidelity | None = None
 

@@ -42,27 +42,17 @@ class Overlays(NamedTuple):
         One that cannot be understood, does not fit the card or loosens the operator's rules is
         that person's error.
         """
-        index, texts = pd.factorize(cells.map(_text).to_numpy(dtype=object))
-        distinct: dict[str, Overlay] = {}
-        keys: list[str] = []
+        which, texts = pd.factorize(cells.map(_text).to_numpy(dtype=object))
+        distinct: list[Overlay] = []
         messages: dict[int, str] = {}
-        for i, text in enumerate(texts):
+        for text in texts:
             try:
-                overlay = _understand(text, fitted)
+                distinct.append(_understand(text, fitted))
             except EdfaError as error:
-                overlay, messages[i] = (
-                    NO_OVERLAY,
-                    f"overlay: {str(error).removeprefix('overlay.')}",
-                )
-            keys.append(overlay.to_json())
-            distinct.setdefault(keys[-1], overlay)
-        positions = {key: position for position, key in enumerate(distinct)}
-        codes = np.array([positions[key] for key in keys], dtype=np.intp)
-        wrong = np.flatnonzero(np.isin(index, list(messages)))
-        errors = {
-            row: messages[i] for row, i in zip(wrong.tolist(), index[wrong].tolist(), strict=True)
-        }
-        return cls([*distinct.values()], codes[index], errors)
+                messages[len(distinct)] = f"overlay: {str(error).removeprefix('overlay.')}"
+                distinct.append(NO_OVERLAY)
+        errors = {row: messages[i] for row, i in enumerate(which.tolist()) if i in messages}
+        return cls(distinct, which, errors)
 
     @classmethod
     def none(cls, people: int) -> "Overlays":
@@ -147,22 +137,23 @@ def _json_lines(text: str, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _csv(text: str, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows of CSV as mappings without empty cells, with their line numbers."""
-    lines = csv.reader(StringIO(text, newline=""), strict=True)
+    lines = csv.DictReader(StringIO(text, newline=""), strict=True)
     try:
-        header = next(lines, [])
+        header = [*(lines.fieldnames or ())]
         _check_header(header, name)
-        for cells in lines:
-            if cells and len(cells) != len(header):
-                counts = f"{len(cells)} cells, and the first line {len(header)}"
-                raise UnreadableError(f"{name}, line {lines.line_num} has {counts}")
-            entry = {key: cell for key, cell in zip(header, cells, strict=False) if cell != ""}
+        for row in lines:
+            cells = [cell for cell in row.values() if isinstance(cell, str)]
+            if None in row or len(cells) < len(header):
+                count = len(cells) + len(row.get(None, ()))
+                raise UnreadableError(
+                    f"{name}, line {lines.line_num} has {count} cells, and the first line "
+                    f"{len(header)}"
+                )
+            entry = {key: cell for key, cell in row.items() if cell}
             if entry:
                 yield (
                     lines.line_num,
-                    {
-                        key: cell if key == WHOLE else _json_or_word(cell)
-                        for key, cell in entry.items()
-                    },
+                    {k: cell if k == WHOLE else _json_or_word(cell) for k, cell in entry.items()},
                 )
     except csv.Error as error:
         raise UnreadableError(f"{name}, line {lines.line_num}, cannot be read: {error}") from None
@@ -172,12 +163,13 @@ def _check_header(header: list[str], name: str) -> None:
     known = ("row", WHOLE, *KEYS)
     if not header:
         raise UnreadableError(f"{name} cannot be read: it is empty")
-    if stray := [key for key in header if key not in known]:
-        raise ColumnError(
-            f"{name}: no setting of an overlay is called {stray[0][:40]!r}{hint(stray[0], known)}"
-        )
-    if doubled := [key for key in header if header.count(key) > 1]:
-        raise ColumnError(f"{name}: the column {doubled[0]!r} is there twice")
+    for key in header:
+        if key not in known:
+            raise ColumnError(
+                f"{name}: no setting of an overlay is called {key[:40]!r}{hint(key, known)}"
+            )
+        if header.count(key) > 1:
+            raise ColumnError(f"{name}: the column {key!r} is there twice")
     if "row" not in header:
         raise ColumnError(f"{name} has no column 'row', the number of the person's row from 0")
 

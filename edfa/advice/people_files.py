@@ -1,7 +1,7 @@
 """Files of people and of advice: CSV, Parquet and JSON lines, a block of rows at a time."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -72,14 +72,15 @@ def write_advice(tables: Iterable[Any], result: Path) -> None:
     """Write Arrow tables of advice, one after the other, to one file, which is whole or not
     there.
     """
+    suffix = check_format(result)
     with atomic_file(result) as partial:
-        _WRITERS[check_format(result)](tables, partial)
-
-
-def _write_csv(tables: Iterable[Any], path: Path) -> None:
-    with pc.CSVWriter(path, _schema()) as writer:
-        for table in tables:
-            writer.write_table(_safe(table))
+        if suffix == ".jsonl":
+            _write_json(tables, partial)
+            return
+        is_csv = suffix == ".csv"
+        with (pc.CSVWriter if is_csv else pq.ParquetWriter)(partial, _schema()) as writer:
+            for table in tables:
+                writer.write_table(_safe(table) if is_csv else table)
 
 
 def _safe(table: Any) -> Any:
@@ -95,12 +96,6 @@ def _safe(table: Any) -> Any:
     return table
 
 
-def _write_parquet(tables: Iterable[Any], path: Path) -> None:
-    with pq.ParquetWriter(path, _schema()) as writer:
-        for table in tables:
-            writer.write_table(table)
-
-
 def _write_json(tables: Iterable[Any], path: Path) -> None:
     """One JSON object a line; plans are lists here, not texts."""
     with path.open("w", encoding="utf-8") as file:
@@ -108,10 +103,3 @@ def _write_json(tables: Iterable[Any], path: Path) -> None:
             for row in table.to_pylist():
                 record = row | {"plans": None if row["plans"] is None else json.loads(row["plans"])}
                 file.write(json.dumps(record, ensure_ascii=False) + "\n")
-
-
-_WRITERS: dict[str, Callable[[Iterable[Any], Path], None]] = {
-    ".csv": _write_csv,
-    ".jsonl": _write_json,
-    ".parquet": _write_parquet,
-}

@@ -458,8 +458,28 @@ def test_of_a_real_advisor_every_person_with_a_plan_is_counted_once(ax):
 
 
 def evaluation():
-    own = GroupEvaluation(True, 60, 5.0, 0.5, 0.9, 20, 0.1, 0.067, 0.5)
-    rent = GroupEvaluation(False, 40, 8.0, 0.0, None, 0, None, None, None)
+    own = GroupEvaluation(
+        certified=True,
+        people=60,
+        cost=5.0,
+        refused=0.5,
+        coverage=0.9,
+        n=20,
+        risk=0.1,
+        risk_error=0.067,
+        early=0.5,
+    )
+    rent = GroupEvaluation(
+        certified=False,
+        people=40,
+        cost=8.0,
+        refused=0.0,
+        coverage=None,
+        n=0,
+        risk=None,
+        risk_error=None,
+        early=None,
+    )
     shared = {
         "accuracy": 0.7,
         "accuracy_end": 0.7,
