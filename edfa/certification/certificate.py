@@ -32,19 +32,10 @@ __all__ = [
     "Point",
     "Status",
     "by_group",
-    "certificate_in_words",
     "infinities_as_words",
     "promise_in_words",
     "runs_for",
 ]
-
-
-def certificate_in_words(certificate: "Certificate", language: str) -> str:
-    """The guarantee; or why there is none."""
-    if certificate.certified:
-        return _promise(certificate, language)
-    why = _why_not(certificate, language)
-    return say("formal.none", language, within=_within(certificate, language), why=why)
 
 
 def promise_in_words(
@@ -71,17 +62,12 @@ def _promise(certificate: "Certificate", language: str) -> str:
     if c.include_last_step and c.loss != "recourse":
         promise = say("formal.include_last_step", language, promise=promise)
     promise = say("formal.sure", language, promise=promise, delta=_digits(c.delta, language))
-    if c.ceiling is not None and c.signal == "survival":
-        promise = say(
-            "formal.survival_floor",
-            language,
-            promise=promise,
-            least=_digits(1 - c.ceiling, language),
-        )
-    elif c.ceiling is not None:
-        promise = say(
-            "formal.ceiling", language, promise=promise, most=_digits(c.ceiling, language)
-        )
+    if c.ceiling is not None:
+        key, limit = "ceiling", {"most": c.ceiling}
+        if c.signal == "survival":
+            key, limit = "survival_floor", {"least": 1 - c.ceiling}
+        words = {name: _digits(value, language) for name, value in limit.items()}
+        promise = say(f"formal.{key}", language, promise=promise, **words)
     if c.rules:
         promise = say("formal.rules", language, promise=promise, rules=listed(c.rules, language))
     return say("formal.model", language, promise=promise, model=c.model) if c.model else promise
@@ -336,7 +322,10 @@ class Certificate(Guarantee):
         """The sentence in another language; ``edfa.text.narrate.certificate`` says it to a
         person.
         """
-        return certificate_in_words(self, language)
+        if self.certified:
+            return _promise(self, language)
+        why = _why_not(self, language)
+        return say("formal.none", language, within=_within(self, language), why=why)
 
     def without_observations(self) -> "Certificate":
         """A copy without what was observed in one calibration sample, and where its tests began."""

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import special
 
 from edfa.certification.bounds import BOUNDS, COUNT_BOUNDS, check_choice, check_level, floor
-from edfa.certification.certificate import Certificate, GroupCertificates, Point, Status, by_group
+from edfa.certification.certificate import Certificate, GroupCertificates, Point, by_group
 from edfa.certification.records import Records, Runs, Stops
 from edfa.certification.replay import (
     Signal,
@@ -95,14 +95,12 @@ def choose_anchor(
     if n < 1:
         raise SettingError(f"n is a number of people, at least 1, not {n!r}")
     runs, most = Runs.from_records(records), np.inf if ceiling is None else ceiling
-    curves = [trace(runs, "act")] if target == "act" else [trace(runs, "early"), trace(runs, "act")]
-    traced = [curve for curve in curves if curve is not None]
-    thresholds = (
-        np.unique(np.concatenate([curve.tau for curve in traced])) if traced else np.zeros(0)
-    )
+    about: tuple[Target, ...] = ("act",) if target == "act" else ("early", "act")
+    curves = [curve for each in about if (curve := trace(runs, each)) is not None]
+    thresholds = np.unique(np.concatenate([curve.tau for curve in curves] or [np.zeros(0)]))
     thresholds = thresholds[np.isfinite(thresholds) & (thresholds <= most)]
-    if traced:
-        thresholds = thresholds[traced[0].eligible[traced[0].index(thresholds)] > 0]
+    if curves:
+        thresholds = thresholds[curves[0].eligible[curves[0].index(thresholds)] > 0]
     if not len(thresholds):
         within = "" if ceiling is None else f" with a signal of at most {ceiling:g}"
         raise DataError(
@@ -110,10 +108,8 @@ def choose_anchor(
             "can be chosen"
         )
     share = n / len(records.people)
-    worst = np.max(
-        [_expected_p_values(curve, thresholds, share, alpha) for curve in traced], axis=0
-    )
-    return float(thresholds[np.argmin(worst)])
+    p_values = [_expected_p_values(curve, thresholds, share, alpha) for curve in curves]
+    return float(thresholds[np.argmin(np.max(p_values, axis=0))])
 
 
 def _expected_p_values(
@@ -138,45 +134,37 @@ SHOWN = 200  # points of a curve that a certificate keeps
 
 def issue(blank: Certificate, result: FixedSequenceResult) -> Certificate:
     """Fill in ``blank``, which holds the settings, from the result of the tests."""
-    n_more = None if result.passed else _people_needed(result)
-    curve = _shown_points(result)
+    curve, paper = _shown_points(result), blank.method == "paper"
     here = next(point for point in curve if point.tau == result.tau_on_curve)
+    acting = result.curve if blank.target == "act" else result.also
     filled = replace(
         blank,
-        status=_status(result),
-        method=blank.method if blank.method == "paper" else result.test.bound,
+        status="certified",
+        method="paper" if paper else result.test.bound,
         n=result.curve.n,
         risk=here.risk,
         bound=here.bound,
         cost=here.cost,
         triggered=here.triggered,
-        n_more=n_more,
         complete=result.complete,
         curve=curve,
         warnings=_warnings(blank, result),
-        act_risk=_act_risk(blank, result),
+        act_risk=None if acting is None else float(acting.risk[acting.index(result.tau_on_curve)]),
     )
     if result.passed:
         return replace(filled, tau=result.tau, interval=result.interval)
-    return replace(filled, tau=float(result.thresholds[0]) if blank.method == "paper" else -np.inf)
-
-
-def _status(result: FixedSequenceResult) -> Status:
-    if result.passed:
-        return "certified"
     # DEVIATION: the paper says risk-limited as soon as the observed risk reaches alpha; here a
     # lower bound must.
     first = result.thresholds[0]
     hopeless = any(
         result.test.surely_above(curve, int(curve.index(first))) for curve in result.curves
     )
-    return "risk_limited" if hopeless else "data_limited"
-
-
-def _act_risk(blank: Certificate, result: FixedSequenceResult) -> float | None:
-    """The observed risk, at the rule that is shown, of all whom it tells to act."""
-    curve = result.curve if blank.target == "act" else result.also
-    return None if curve is None else float(curve.risk[curve.index(result.tau_on_curve)])
+    return replace(
+        filled,
+        status="risk_limited" if hopeless else "data_limited",
+        n_more=_people_needed(result),
+        tau=float(first) if paper else -np.inf,
+    )
 
 
 def _people_needed(result: FixedSequenceResult) -> int | None:
@@ -184,12 +172,16 @@ def _people_needed(result: FixedSequenceResult) -> int | None:
 
     Of two curves, the one that needs more; None if one of them says that no number helps.
     """
-    first = result.thresholds[:1]
-    failed = [
-        curve for curve in result.curves if not result.test.count_passed(curve, curve.index(first))
-    ]
-    needed = [_needed_on(curve, int(curve.index(first[0])), result.test) for curve in failed]
-    return max(needed, key=lambda more: np.inf if more is None else more)
+    test, most = result.test, 0
+    for curve in result.curves:
+        point = curve.index(result.thresholds[:1])
+        if test.count_passed(curve, point):
+            continue
+        more = _needed_on(curve, int(point[0]), test)
+        if more is None:
+            return None
+        most = max(most, more)
+    return most
 
 
 def _needed_on(curve: RiskCurve, point: int, test: RiskTest) -> int | None:

@@ -348,15 +348,34 @@ class Runs:
             wasted=None if wasted is None else wasted[rows],
         )
 
+    @classmethod
+    def from_signals(cls, signals: Any) -> "Runs":
+        """Runs of one person each, of whom nothing but the signals is known, (runs, steps)."""
+        matrix = np.atleast_2d(np.asarray(signals, dtype=np.float64))
+        if matrix.ndim != 2 or not matrix.size:
+            raise DataError(
+                f"signals have one row a run and one column a step, not the shape {matrix.shape}"
+            )
+        n, steps = matrix.shape
+        unknown = np.full(matrix.size, np.nan)
+        return cls(
+            person=np.arange(n),
+            seed=np.zeros(n, dtype=np.int64),
+            start=np.arange(0, matrix.size, steps),
+            length=np.full(n, steps),
+            step=np.tile(np.arange(steps), n),
+            signal=np.where(np.isnan(matrix), np.inf, matrix).ravel(),
+            loss=unknown,
+            spent=unknown,
+            refused=None,
+        )
+
     @cached_property
     def signal_matrix(self) -> Float64Array:
         """The signals with shape (runs, steps of the longest run); infinite past the end of a
         shorter run.
         """
-        steps = self.length.max()
-        if np.all(self.length == steps):
-            return self.signal.reshape(-1, steps)
-        within = np.arange(steps) < self.length[:, None]
+        within = np.arange(self.length.max()) < self.length[:, None]
         matrix = np.full(within.shape, np.inf)
         matrix[within] = self.signal
         return matrix
@@ -380,8 +399,13 @@ class Runs:
         """The row at which each run stops (-1: it has no plan), and whether its signal triggered
         the stop.
         """
-        column, triggered = _first_trigger(self.signal_matrix, tau)
-        return np.where(triggered, self.start + column, self.last_legal), triggered
+        # DEVIATION: Algorithm 2 stops at "the first step with s <= tau"; a step without a plan has
+        # nothing to issue, so its signal is infinite here and the first *legal* such step is meant,
+        # as the fallback to the last legal one is.
+        signals, taus = self.signal_matrix, np.asarray(tau, dtype=np.float64)
+        low = (signals <= taus[..., None]) & (signals < np.inf)
+        triggered = np.asarray(low.any(axis=1))
+        return np.where(triggered, self.start + low.argmax(axis=1), self.last_legal), triggered
 
     def running_minima(self) -> tuple[Int64Array, Int64Array]:
         """Runs and rows of signals below all earlier ones of their run: the only rows where a
@@ -406,17 +430,12 @@ class Runs:
 
     def _equal(self, other: Int64Array) -> bool:
         """Whether each run has the same steps as the run ``other`` (an index for each run)."""
-        begins = self.signal[self.start]
-        if np.any(self.length != self.length[other]) or np.any(begins != begins[other]):
-            return False  # seen at a glance, as a rule
-        twin = np.arange(len(self.signal)) + np.repeat(self.start[other] - self.start, self.length)
-        if not np.array_equal(self.signal, self.signal[twin]):
+        if np.any(self.length != self.length[other]):
             return False
-        legal = np.isfinite(self.signal)
-        same = np.array_equal(self.loss[legal], self.loss[twin][legal]) and np.array_equal(
-            self.spent, self.spent[twin]
-        )
-        return same and (self.refused is None or np.array_equal(self.refused, self.refused[twin]))
+        twin = np.arange(len(self.signal)) + np.repeat(self.start[other] - self.start, self.length)
+        legal_loss = np.where(np.isfinite(self.signal), self.loss, 0.0)
+        columns = (self.signal, legal_loss, self.spent, self.refused)
+        return all(c is None or np.array_equal(c, c[twin]) for c in columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -458,32 +477,16 @@ def stop_at(runs: Any, tau: float, sentence: str) -> Stops:
         The guarantee of the rule; empty: it has none.
     """
     if isinstance(runs, Records):
-        sorted_runs = Runs.from_records(runs)
-        row, triggered = sorted_runs.stops(tau)
-        step = np.where(row >= 0, sorted_runs.step[row], -1)
-        spent = sorted_runs.spent[np.where(triggered, row, sorted_runs.end)]
-        return Stops(
-            runs.people[sorted_runs.person], sorted_runs.seed, step, spent, triggered, sentence
-        )
-    signals = np.atleast_2d(np.asarray(runs, dtype=np.float64))
-    if signals.ndim != 2 or not signals.size:
-        raise DataError(
-            f"signals have one row a run and one column a step, not the shape {signals.shape}"
-        )
-    column, triggered = _first_trigger(np.where(np.isnan(signals), np.inf, signals), tau)
-    legal = np.isfinite(signals)
-    last = np.where(legal.any(axis=1), signals.shape[1] - 1 - legal[:, ::-1].argmax(axis=1), -1)
-    n = len(signals)
-    step = np.where(triggered, column, last)
-    return Stops(np.arange(n), np.zeros(n, np.int64), step, np.full(n, np.nan), triggered, sentence)
-
-
-def _first_trigger(signals: Float64Array, tau: Any) -> tuple[Int64Array, BoolArray]:
-    """The first column of each row whose signal is at most ``tau``, and whether there is one; both
-    of shape (runs,).
-    """
-    # DEVIATION: Algorithm 2 stops at "the first step with s <= tau"; a step without a plan has
-    # nothing to issue, so its signal is infinite here and the first *legal* such step is meant, as
-    # the fallback to the last legal one is.
-    low = (signals <= np.asarray(tau, dtype=np.float64)[..., None]) & (signals < np.inf)
-    return low.argmax(axis=1), np.asarray(low.any(axis=1))
+        ordered, people = Runs.from_records(runs), runs.people
+    else:
+        ordered = Runs.from_signals(runs)
+        people = ordered.person
+    row, triggered = ordered.stops(tau)
+    return Stops(
+        people[ordered.person],
+        ordered.seed,
+        np.where(row >= 0, ordered.step[row], -1),
+        ordered.spent[np.where(triggered, row, ordered.end)],
+        triggered,
+        sentence,
+    )

@@ -283,5 +283,5 @@ def test_gaps_that_training_people_had_are_complete(load_real):
     assert np.array_equal(encoded[:, relevant], table.calibration.X[:, relevant])
     assert (
         json.loads(advisor.certificate.to_json())["moved"]
-        == encode_complete(people, advisor.fitted).moved
+        == encode_complete(people, advisor.fitted).at_edge.sum()
     )
