@@ -113,9 +113,7 @@ class AnswerLog:
     @property
     def declined_mask(self) -> BoolArray:
         """Which features are declined, (1, features)."""
-        mask = np.zeros((1, len(self.schema)), dtype=bool)
-        mask[0, [self.schema.index(name) for name in self.declined]] = True
-        return mask
+        return np.isin(self.schema.names, self.declined)[None]
 
     def add(self, kind: Kind, facts: Mapping[str, Any], asked: bool = False) -> "AnswerLog":
         """The log with one more entry; an entry that cannot be understood is an error, and nothing

@@ -221,15 +221,19 @@ class Assessment:
         limit = budget_amount(self.fitted.budget, self.people.costs, self.fitted.background.start)
         return next_question(self.fitted.policy, self.people, limit)[0]
 
+    @property
+    def declined(self) -> BoolArray:
+        """Which features people will not tell, (people, features)."""
+        return np.asarray(~self.known & ~self.people.askable & ~self.fitted.never_ask)
+
     @cached_property
     def wishes(self) -> dict[str, BoolArray]:
         """Who differs from people without an overlay, (people,) each: declined a question, pays
         other prices, has limits on plans.
         """
-        declined = ~self.known & ~self.people.askable & ~self.fitted.never_ask
         rules, on_plans = self.fitted.rules, self.people.overlay.without("never_ask")
         return {
-            "declined": declined.any(axis=1),
+            "declined": self.declined.any(axis=1),
             "prices": (self.people.costs != self.fitted.card_costs).any(axis=1),
             "limits": np.full(len(self), rules.tighten(on_plans) != rules),
         }

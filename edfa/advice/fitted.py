@@ -121,10 +121,10 @@ class Promise:
         return "" if self.certificate is None else self.certificate.digest
 
     @property
-    def ceiling(self) -> float | None:
-        """The largest signal at which anybody is told to act; None: there is no such limit."""
+    def ceiling(self) -> float:
+        """The largest signal at which anybody is told to act; infinite: there is no such limit."""
         limited = self.ending.signal == "survival" and self.min_survival > 0
-        return 1 - self.min_survival if limited else None
+        return 1 - self.min_survival if limited else np.inf
 
     @property
     def covers_everybody(self) -> bool:
@@ -326,8 +326,7 @@ class FittedAdvisor(HasBackground):
         watched = self.promise.ending.signal == "survival"
         if not least or not watched or not isinstance(self.searcher, SurvivalSearch):
             return lacks
-        ceiling = self.promise.ceiling
-        rows = np.flatnonzero(signal <= (np.inf if ceiling is None else ceiling))
+        rows = np.flatnonzero(signal <= self.promise.ceiling)
         if len(rows):
             some = People(people.X[rows], people.background, decided=people.decision[rows])
             stays = self.searcher.completions_.decision_stability(some)

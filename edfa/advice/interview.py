@@ -425,8 +425,7 @@ class Interview:
             states=self._states,
         )
 
-    def __copy__(self) -> "Interview":
-        return self.copy()
+    __copy__ = copy
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Interview":
         """The same as a copy: the advisor is not copied."""

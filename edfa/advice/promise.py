@@ -288,10 +288,9 @@ def judge_plans(
         loss=ending.loss,
         against=against,
     )
-    person = records.person
-    ends = np.append(person[1:] != person[:-1], True)
-    several = np.append(False, person[1:] == person[:-1])
-    held = promise.lacks_final_survival(records.signal, ends & several) | ~records.legal
+    first = np.append(True, records.person[1:] != records.person[:-1])
+    last_of_several = ~first & np.append(first[1:], True)
+    held = promise.lacks_final_survival(records.signal, last_of_several) | ~records.legal
     held |= fitted.lacks_need(plans.people, np.where(held, np.nan, records.signal))
     watched = np.where(held, NEVER, records.signal)
     return replace(records, signal=watched, signal_name=ending.signal)
@@ -325,8 +324,7 @@ def observe(
         by = judge[first : first + PEOPLE_AT_A_TIME]
         records = judge_plans(fitted, _first_plans(fitted, state, some), some, by)
         parts.append(replace(records, person=records.person + first))
-        could_act = records.signal <= (np.inf if ceiling is None else ceiling)
-        ready += int((records.legal & could_act).sum())
+        ready += int((records.legal & (records.signal <= ceiling)).sum())
         if progress:
             progress(min(ready, enough), enough)
         if ready >= enough:
@@ -547,13 +545,13 @@ def choose_certifier(
         In place of the ending's.
     """
     promise = fitted.promise
-    alpha, delta, ceiling = promise.ending.alpha, promise.delta, promise.ceiling
+    alpha, delta, anchor = promise.ending.alpha, promise.delta, promise.ceiling
+    ceiling = None if np.isinf(anchor) else anchor
     chosen: Target = target or promise.ending.target
     if dry is not None and _asks_nothing(dry) and chosen != "act":
         chosen = "early"
     if chosen not in ("early", "act"):
         return RecourseCertifier(alpha, delta, target=chosen, ceiling=ceiling)
-    anchor = np.inf if ceiling is None else ceiling
     reference = promise.reference if dry is None else dry.reference
     options: list[Target] = [chosen, "act"] if reference != "trajectory_end" else [chosen]
     for option in options:

@@ -227,7 +227,7 @@ def find_standings(
     due = (~usual | passed | ~looked) & (certifying.everywhere | path.on_path)
     # No certificate lets anybody act whose signal is above the ceiling: for them it stands for the
     # threshold.
-    ceiling = np.inf if fitted.promise.ceiling is None else fitted.promise.ceiling
+    ceiling = fitted.promise.ceiling
     thresholds = np.where(watched > ceiling, ceiling, np.nan)
     certificate = np.full(len(planned), None, dtype=object)
     asked = np.flatnonzero(due & (watched <= ceiling))
@@ -286,7 +286,7 @@ def find_states(
     """
     fitted, people = assessment.fitted, assessment.people
     known, start = people.known[rows] & fitted.relevant, fitted.background.start
-    declined = ~people.known[rows] & ~people.askable[rows] & ~fitted.never_ask
+    declined = assessment.declined[rows]
     prices, names = people.costs[rows], np.array(fitted.schema.names)
     limits = replace(people.overlay, never_ask=(), prices={})
     limits = NO_OVERLAY if fitted.rules.tighten(limits) == fitted.rules else limits

@@ -226,7 +226,8 @@ class Certificate(Guarantee):
     complete
         Whether no threshold failed.
     curve
-        The grid that was tested, or some 200 of all thresholds, with both ends.
+        The grid that was tested, or some 200 of all thresholds. The first point is the rule "stop
+        at the last step", the last one "stop at the first plan".
     warnings
         What a reader of the certificate should know.
     rules
@@ -295,23 +296,13 @@ class Certificate(Guarantee):
         return self.people - self.n
 
     @property
-    def last(self) -> Point:
-        """The rule "stop at the last step", a single hypothesis of its own."""
-        return self.curve[0]
-
-    @property
-    def first(self) -> Point:
-        """The rule "stop at the first plan", a single hypothesis of its own."""
-        return self.curve[-1]
-
-    @property
     def saved(self) -> float | None:
         """The share of the full cost that the certified rule saves on average; None if nothing is
         certified.
         """
-        if not self.certified or self.cost is None or not self.last.cost:
+        if not self.certified or self.cost is None or not self.curve[0].cost:
             return None
-        return 1 - self.cost / self.last.cost
+        return 1 - self.cost / self.curve[0].cost
 
     @property
     def sentence(self) -> str:

@@ -243,9 +243,7 @@ class HeldOutRisk:
 
     ``risk`` is the share who fail, ``cost`` the mean cost per person, ``triggered`` the share of
     runs that stop early, ``first`` and ``last`` are the risks of the rules "stop at the first plan"
-    and "stop at the last step"; ``n`` of ``people`` have a plan. ``act_risk`` is the risk of all
-    whom the rule tells to act, for the targets "early", "act"; ``wasted`` the share who would be
-    given the desired class without their plan, where records say so.
+    and "stop at the last step"; ``n`` of ``people`` have a plan.
     """
 
     risk: float
@@ -255,8 +253,6 @@ class HeldOutRisk:
     last: float
     n: int
     people: int
-    act_risk: float | None = None
-    wasted: float | None = None
 
 
 def measure(certificate: Certificate, records: Records) -> HeldOutRisk | None:
@@ -264,11 +260,9 @@ def measure(certificate: Certificate, records: Records) -> HeldOutRisk | None:
     plan.
     """
     certificate.stop(records)  # refuses another advisor or signal
-    runs, target = Runs.from_records(records), certificate.target
-    curve = trace(runs, target)
+    curve = trace(Runs.from_records(records), certificate.target)
     if curve is None:
         return None
-    act = trace(runs, "act") if target in ("early", "act") else None
     tau = -np.inf if certificate.tau is None else certificate.tau
     triggered, cost = curve.triggered_and_cost(tau)
     return HeldOutRisk(
@@ -279,8 +273,6 @@ def measure(certificate: Certificate, records: Records) -> HeldOutRisk | None:
         last=float(curve.risk[0]),
         n=curve.n,
         people=len(records.people),
-        act_risk=None if act is None else float(act.risk[act.index(tau)]),
-        wasted=wasted_share(runs, target, tau),
     )
 
 

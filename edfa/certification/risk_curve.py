@@ -220,7 +220,10 @@ def trace(runs: Runs, target: Target = "all") -> RiskCurve | None:
     sums = np.cumsum(np.concatenate([start.sum(axis=0)[None], change]), axis=0)[n_changes]
     zero_one = _is_zero_one(at_end[0][used]) and _is_zero_one(at_stop[0])
     conditional = target != "all"
-    unit = _common_unit(seeds) if zero_one and not conditional else 0
+    # everybody's mean loss is a whole number of 1/unit; 0 where counts would not be exact
+    unit = int(np.lcm.reduce(np.unique(seeds).astype(object)))
+    if not zero_one or conditional or unit * len(seeds) >= EXACT:
+        unit = 0
     losses = np.append(start[:, 0].sum(), change[:, 0])
     count = np.cumsum(np.rint(unit * losses).astype(np.int64))[n_changes] if unit else None
     return RiskCurve(
@@ -305,14 +308,6 @@ def _is_zero_one(values: Float64Array) -> bool:
     return bool(np.all((values == 0) | (values == 1)))
 
 
-def _common_unit(seeds: Int64Array) -> int:
-    """The smallest u such that everybody's mean loss is a whole number of 1/u; 0 if counts would
-    not be exact.
-    """
-    unit = int(np.lcm.reduce(np.unique(seeds).astype(object)))
-    return unit if unit * len(seeds) < EXACT else 0
-
-
 BETS_AT_A_TIME = 2**17  # people times thresholds of one block
 FIRST_PEOPLE = 64  # whom bets are made on to begin with
 
@@ -345,7 +340,7 @@ class RiskTest:
         """Number of the rising ``points`` that pass before the first failure."""
         if self.bound == "wsr":
             return _count_passed_by_betting(self, curve, points)
-        return _first_true(self.p_values(curve, points) > self.delta)
+        return int(leading(self.p_values(curve, points) <= self.delta))
 
     def p_values(self, curve: RiskCurve, points: Int64Array) -> Float64Array:
         """The p-value of "the risk is alpha or more" at each of the rising ``points``."""
@@ -471,18 +466,15 @@ class FixedSequenceResult:
 
         Where nothing but the ceiling ends them, it is the last of them.
         """
-        curve, most = self.curve, np.inf if self.ceiling is None else self.ceiling
+        curve = self.curve
         if not self.grid_free:
             tau = float(self.thresholds[self.passed - 1])
-            return curve.trigger_below(np.nextafter(tau, np.inf)), min(
-                curve.trigger_above(tau), most
-            )
-        if self.complete:
-            return max(
-                curve.trigger_below(np.nextafter(most, np.inf)), float(self.thresholds[0])
-            ), most
-        high = float(self.thresholds[self.passed])
-        return max(curve.trigger_below(high), float(self.thresholds[0])), high
+            return curve.trigger_below(np.nextafter(tau, np.inf)), curve.trigger_above(tau)
+        high = np.inf if self.ceiling is None else self.ceiling
+        beyond = float(np.nextafter(high, np.inf))
+        if not self.complete:
+            high = beyond = float(self.thresholds[self.passed])
+        return max(curve.trigger_below(beyond), float(self.thresholds[0])), high
 
     @property
     def tau(self) -> float:
@@ -503,12 +495,6 @@ def between(low: float, high: float) -> float:
         return low if np.isinf(low) else high
     middle = low + (high - low) / 2
     return middle if middle < high else low
-
-
-def _first_true(mask: BoolArray) -> int:
-    """Position of the first true element, or the length if there is none."""
-    position = int(np.argmax(mask))
-    return position if mask[position] else len(mask)
 
 
 def _count_passed_by_betting(test: RiskTest, curve: RiskCurve, points: Int64Array) -> int:

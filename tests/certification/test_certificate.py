@@ -41,13 +41,13 @@ def test_a_certificate_says_what_it_is():
     )
     assert certificate.risk < certificate.bound <= 0.2
     assert (
-        certificate.first.tau
+        certificate.curve[-1].tau
         == certificate.curve[-1].tau
         > certificate.tau
-        > certificate.last.tau
+        > certificate.curve[0].tau
         == -np.inf
     )
-    assert certificate.first.risk > certificate.risk
+    assert certificate.curve[-1].risk > certificate.risk
     assert 0 < certificate.saved < 1
     assert certificate.left_out == 0
     assert "at most 0.2" in certificate.sentence

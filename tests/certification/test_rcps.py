@@ -59,8 +59,8 @@ def test_a_step_without_a_plan_can_be_blamed():
     """Where stopping without a plan counts as a failure, such a step is legal and lost."""
     lenient = three_people(legal=[False, True] * 3, loss=[0.0] * 6)
     strict = three_people(legal=[True] * 6, loss=[1.0, 0.0] * 3)
-    assert certify(lenient, 0.4, 0.4).first.risk == 0
-    assert certify(strict, 0.4, 0.4).first.risk == 1
+    assert certify(lenient, 0.4, 0.4).curve[-1].risk == 0
+    assert certify(strict, 0.4, 0.4).curve[-1].risk == 1
 
 
 def test_whoever_never_has_a_plan_is_left_out():
