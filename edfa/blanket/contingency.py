@@ -13,8 +13,6 @@ __all__ = [
     "BoundedCache",
     "CIResult",
     "ContingencyTable",
-    "Margin",
-    "StratumTotals",
     "cmh",
     "g2",
     "sum_k_log_k",
@@ -52,40 +50,6 @@ class BoundedCache(dict[K, V]):
         super().__setitem__(key, value)
 
 
-class StratumTotals:
-    """Rows of each stratum, in the form g2 needs; computed once, because all margins of the same
-    strata share them.
-
-    ``n``: rows in all; ``occupied``: strata with any row; ``k_log_k``: Σ k ln k over the strata.
-    """
-
-    __slots__ = ("k_log_k", "n", "occupied")
-
-    def __init__(self, counts: AnyArray) -> None:
-        self.n = int(np.add.reduce(counts))
-        self.occupied = np.count_nonzero(counts)
-        self.k_log_k = sum_k_log_k(counts, self.n)
-
-
-class Margin:
-    """Counts of (stratum, x), in the form g2 needs; computed once, because the same margin recurs
-    with many a y.
-
-    ``counts``: shape ``(strata, levels)``; ``levels_present``: number of levels that occur in each
-    stratum, shape ``(strata,)``; ``nonzero``: number of counts above 0; ``k_log_k``: Σ k ln k over
-    the counts.
-    """
-
-    __slots__ = ("counts", "k_log_k", "levels_present", "nonzero", "totals")
-
-    def __init__(self, counts: AnyArray, totals: StratumTotals | None = None) -> None:
-        self.counts = counts
-        self.totals = totals or StratumTotals(np.add.reduce(counts, axis=1))
-        self.levels_present = np.add.reduce(counts > 0, axis=1)
-        self.nonzero = np.count_nonzero(counts)
-        self.k_log_k = sum_k_log_k(counts, self.totals.n)
-
-
 def sum_k_log_k(counts: AnyArray, n: int) -> float:
     """Σ k ln k over counts k of at most n, by look-up unless one of them is very large."""
     listed = n < len(K_LOG_K) or counts.max(initial=0) < len(K_LOG_K)
@@ -110,33 +74,29 @@ class ContingencyTable:
 
     ``counts`` either holds every cell of ``shape`` (strata, levels of x, levels of y), flat, or
     only the cells that occur, with their flat ``positions`` in that shape. ``possible_cells`` is
-    the number of combinations there could be, strata that never occur included. ``known_margins``
-    are passed by a source that has them already.
+    the number of combinations there could be, strata that never occur included.
     """
 
     counts: AnyArray
     shape: tuple[int, int, int]
     possible_cells: float
     positions: AnyArray | None = None
-    known_margins: tuple[Margin, Margin] | None = None
 
     @property
     def n(self) -> int:
         """Number of rows counted; rows with a missing value in any of the columns are not."""
         return int(self.counts.sum())
 
-    def margins(self) -> tuple[Margin, Margin]:
-        """Counts of (stratum, x) and of (stratum, y)."""
-        if self.known_margins is not None:
-            return self.known_margins
+    def margins(self) -> tuple[AnyArray, AnyArray]:
+        """Counts of (stratum, x) and of (stratum, y), shapes ``(strata, levels)``."""
+        strata, rx, ry = self.shape
         if self.positions is None:
             full = self.counts.reshape(self.shape)
-            return Margin(np.add.reduce(full, axis=2)), Margin(np.add.reduce(full, axis=1))
-        strata, rx, ry = self.shape
+            return np.add.reduce(full, axis=2), np.add.reduce(full, axis=1)
         z, x, y, counts = self.nonzero()
         zx = np.bincount(z * rx + x, weights=counts, minlength=strata * rx).reshape(strata, rx)
         zy = np.bincount(z * ry + y, weights=counts, minlength=strata * ry).reshape(strata, ry)
-        return Margin(zx.astype(np.int64)), Margin(zy.astype(np.int64))
+        return zx.astype(np.int64), zy.astype(np.int64)
 
     def margin_counts(self) -> tuple[Float64Array, Float64Array]:
         """Counts of (stratum, x) and of (stratum, y) as floats, shapes ``(strata, levels)``.
@@ -145,7 +105,8 @@ class ContingencyTable:
         """
         strata, rx, ry = self.shape
         if self.positions is not None or rx * ry > MAX_PRODUCT_CELLS:
-            return self.margins()[0].counts.astype(float), self.margins()[1].counts.astype(float)
+            zx, zy = self.margins()
+            return zx.astype(float), zy.astype(float)
         both = self.counts.reshape(strata, rx * ry).astype(float) @ _margin_matrix(rx, ry)
         return both[:, :rx], both[:, rx:]
 
@@ -187,15 +148,15 @@ def g2(table: ContingencyTable) -> CIResult:
     """Likelihood ratio 2 Σ N ln(N n_z / n_zx n_zy); degrees of freedom count the levels present in
     each stratum.
     """
-    left, right = table.margins()
-    totals, n = left.totals, left.totals.n
-    statistic = max(
-        2 * (sum_k_log_k(table.counts, n) - left.k_log_k - right.k_log_k + totals.k_log_k), 0.0
-    )
+    zx, zy = table.margins()
+    strata = np.add.reduce(zx, axis=1)
+    n = int(np.add.reduce(strata))
+    tables = (table.counts, zx, zy, strata)
+    joint, left, right, whole = (sum_k_log_k(counts, n) for counts in tables)
+    statistic = max(2 * (joint - left - right + whole), 0.0)
     # Σ (rows - 1)(columns - 1) over the strata that occur, multiplied out
-    dof = float(
-        left.levels_present @ right.levels_present - left.nonzero - right.nonzero + totals.occupied
-    )
+    r, c = np.add.reduce(zx > 0, axis=1), np.add.reduce(zy > 0, axis=1)
+    dof = float(r @ c - r.sum() - c.sum() + np.count_nonzero(strata))
     p = float(chdtrc(dof, statistic)) if dof else 1.0
     effect = max(0.0, statistic - dof) / (2 * n) if n else 0.0
     return CIResult(p, statistic, dof, effect, n >= ROWS_PER_CELL * table.possible_cells, "g2")

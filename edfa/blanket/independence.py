@@ -215,9 +215,10 @@ class DataTester(Tester):
         """Whether the conditions determine x or y together, and none does alone: a copy of a
         condition is redundant.
         """
-        left, right = table.margins()
         determined = [
-            i for i, margin in ((x, left), (y, right)) if margin.levels_present.max(initial=0) <= 1
+            i
+            for i, margin in zip((x, y), table.margins(), strict=True)
+            if np.count_nonzero(margin, axis=1).max(initial=0) <= 1
         ]
         return bool(determined) and not any(
             self._determines(c, i) for i in determined for c in conditions

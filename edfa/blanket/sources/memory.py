@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from edfa.blanket.columns import TEST_BINS, Column
-from edfa.blanket.contingency import BoundedCache, ContingencyTable, Margin, StratumTotals
+from edfa.blanket.contingency import BoundedCache, ContingencyTable
 from edfa.blanket.sources.correlation import (
     CHUNK_ROWS,
     MOST_TERMS,
@@ -26,7 +26,7 @@ class MemoryRows:
     """A table in memory. ``values``: for each column an array ``(rows,)`` of codes or floats, as
     ``Column.read`` gives.
 
-    Codes, strata and margins are cached, because a search asks for the same ones in many tests.
+    Codes and strata are cached, because a search asks for the same ones in many tests.
     """
 
     def __init__(self, columns: Sequence[Column], values: Sequence[AnyArray]) -> None:
@@ -34,15 +34,12 @@ class MemoryRows:
         self.columns = tuple(columns)
         self._values = values
         self._has_missing = [bool(c.has_missing) for c in columns]
-        self._complete = not any(self._has_missing)
         self._n_codes = [c.n_codes(TEST_BINS) for c in columns]
         self._codes: dict[tuple[int, int], AnyArray] = {}
         limit = max(64, CACHE_BYTES // (16 * self.n))
         self._strata: BoundedCache[tuple[tuple[int, ...], int], tuple[AnyArray, int]] = (
             BoundedCache(limit)
         )
-        self._margins: BoundedCache[tuple[int, tuple[int, ...]], Margin] = BoundedCache(limit)
-        self._totals: BoundedCache[tuple[int, ...], StratumTotals] = BoundedCache(limit)
         self._pairs: BoundedCache[tuple[int, int], AnyArray] = BoundedCache(limit)
 
     def take(self, rows: IntArray) -> "MemoryRows":
@@ -59,7 +56,7 @@ class MemoryRows:
         rx, ry = self._n_codes[x], self._n_codes[y]
         pair = self._pair(x, y)
         key = _fold(strata, pair, rx * ry, n_strata) if conditions else pair
-        if not (complete := self._complete or not self._any_missing(x, y, *conditions)):
+        if self._any_missing(x, y, *conditions):
             key = key[
                 (self._code(x, TEST_BINS) >= 0) & (self._code(y, TEST_BINS) >= 0) & (strata >= 0)
             ]
@@ -68,17 +65,7 @@ class MemoryRows:
             math.prod([float(self.columns[c].n_codes(bins)) for c in conditions]) * rx * ry
         )
         if (cells := math.prod(shape)) <= max(16 * self.n, 100_000):
-            counts = np.bincount(key, minlength=cells)
-            full = counts.reshape(shape)
-            recurs = (
-                complete and bins == TEST_BINS
-            )  # the finer strata that confirm a test are asked for only once
-            margins = (
-                (self._margin(x, conditions, full, 2), self._margin(y, conditions, full, 1))
-                if recurs
-                else None
-            )
-            return ContingencyTable(counts, shape, possible_cells, None, margins)
+            return ContingencyTable(np.bincount(key, minlength=cells), shape, possible_cells)
         positions, counts = np.unique(key, return_counts=True)
         return ContingencyTable(counts, shape, possible_cells, positions)
 
@@ -103,17 +90,6 @@ class MemoryRows:
                 self.columns[column].code(self._values[column], bins).astype(np.int32)
             )
         return self._codes[column, bins]
-
-    def _margin(
-        self, column: int, conditions: tuple[int, ...], full: AnyArray, axis: int
-    ) -> Margin:
-        """The margin of one column: ``full``, ``(strata, x, y)``, summed over the axis of the
-        other.
-        """
-        if (margin := self._margins.get((column, conditions))) is None:
-            margin = Margin(np.add.reduce(full, axis=axis), self._totals.get(conditions))
-            self._margins[column, conditions], self._totals[conditions] = margin, margin.totals
-        return margin
 
     def _pair(self, x: int, y: int) -> AnyArray:
         """The codes of x and y folded into one number, ``(rows,)``: the same pair is tested in many
