@@ -21,9 +21,6 @@ __all__ = [
 
 K = TypeVar("K")
 V = TypeVar("V")
-MAX_PRODUCT_CELLS = (
-    1024  # cells of a stratum up to which both margins are computed by one matrix product
-)
 ROWS_PER_CELL = 5
 MAX_PRODUCTS = 1 << 21  # products of margins that cmh holds at a time
 _COUNTS = np.arange(1 << 16, dtype=float)
@@ -57,17 +54,6 @@ def sum_k_log_k(counts: AnyArray, n: int) -> float:
     return float(np.add.reduce(values, axis=None))
 
 
-def _margin_matrix(x_levels: int, y_levels: int) -> Float64Array:
-    """Matrix that maps the flat cells of a stratum to its counts of x and of y.
-
-    Shape ``(x_levels * y_levels, x_levels + y_levels)``.
-    """
-    matrix = np.zeros((x_levels, y_levels, x_levels + y_levels))
-    x, y = np.arange(x_levels), np.arange(y_levels)
-    matrix[x, :, x] = matrix[:, y, x_levels + y] = 1.0
-    return matrix.reshape(x_levels * y_levels, x_levels + y_levels)
-
-
 @dataclass(frozen=True)
 class ContingencyTable:
     """How often each combination of (stratum, x, y) occurs.
@@ -97,18 +83,6 @@ class ContingencyTable:
         zx = np.bincount(z * rx + x, weights=counts, minlength=strata * rx).reshape(strata, rx)
         zy = np.bincount(z * ry + y, weights=counts, minlength=strata * ry).reshape(strata, ry)
         return zx.astype(np.int64), zy.astype(np.int64)
-
-    def margin_counts(self) -> tuple[Float64Array, Float64Array]:
-        """Counts of (stratum, x) and of (stratum, y) as floats, shapes ``(strata, levels)``.
-
-        By one matrix product if every cell is held: such strata are many and small.
-        """
-        strata, rx, ry = self.shape
-        if self.positions is not None or rx * ry > MAX_PRODUCT_CELLS:
-            zx, zy = self.margins()
-            return zx.astype(float), zy.astype(float)
-        both = self.counts.reshape(strata, rx * ry).astype(float) @ _margin_matrix(rx, ry)
-        return both[:, :rx], both[:, rx:]
 
     def pooled(self) -> AnyArray:
         """Counts of (x, y) over all strata, shape ``(levels of x, levels of y)``."""
@@ -166,7 +140,7 @@ def x2mm(table: ContingencyTable) -> CIResult:
     """Pearson's statistic, compared with the gamma distribution of its exact mean and variance
     given all margins.
     """
-    zx, zy = table.margin_counts()
+    zx, zy = (margin.astype(float) for margin in table.margins())
     total, n = int(zx.sum()), zx.sum(axis=1)
     r, c = np.count_nonzero(zx, axis=1), np.count_nonzero(zy, axis=1)
     usable = (n >= 4) & (r > 1) & (c > 1)
@@ -206,7 +180,7 @@ def cmh(table: ContingencyTable) -> CIResult:
     few rows suffice; a dependence that reverses from stratum to stratum is not seen. Their
     covariance given the margins is exact.
     """
-    zx, zy = table.margin_counts()
+    zx, zy = (margin.astype(float) for margin in table.margins())
     n = np.add.reduce(zx, axis=1)
     total = int(np.add.reduce(n))
     difference = table.pooled() - (zx / np.maximum(n, 1)[:, None]).T @ zy
