@@ -23,8 +23,6 @@ K = TypeVar("K")
 V = TypeVar("V")
 ROWS_PER_CELL = 5
 MAX_PRODUCTS = 1 << 21  # products of margins that cmh holds at a time
-_COUNTS = np.arange(1 << 16, dtype=float)
-K_LOG_K = xlogy(_COUNTS, _COUNTS)  # for every k below 65,536, shape (65536,)
 
 
 class BoundedCache(dict[K, V]):
@@ -47,11 +45,9 @@ class BoundedCache(dict[K, V]):
         super().__setitem__(key, value)
 
 
-def sum_k_log_k(counts: AnyArray, n: int) -> float:
-    """Σ k ln k over counts k of at most n, by look-up unless one of them is very large."""
-    listed = n < len(K_LOG_K) or counts.max(initial=0) < len(K_LOG_K)
-    values = K_LOG_K.take(counts) if listed else xlogy(counts, counts)
-    return float(np.add.reduce(values, axis=None))
+def sum_k_log_k(counts: AnyArray) -> float:
+    """Σ k ln k over counts k."""
+    return float(xlogy(counts, counts).sum())
 
 
 @dataclass(frozen=True)
@@ -126,7 +122,7 @@ def g2(table: ContingencyTable) -> CIResult:
     strata = np.add.reduce(zx, axis=1)
     n = int(np.add.reduce(strata))
     tables = (table.counts, zx, zy, strata)
-    joint, left, right, whole = (sum_k_log_k(counts, n) for counts in tables)
+    joint, left, right, whole = (sum_k_log_k(counts) for counts in tables)
     statistic = max(2 * (joint - left - right + whole), 0.0)
     # Σ (rows - 1)(columns - 1) over the strata that occur, multiplied out
     r, c = np.add.reduce(zx > 0, axis=1), np.add.reduce(zy > 0, axis=1)

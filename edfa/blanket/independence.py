@@ -153,34 +153,20 @@ class DataTester(Tester):
             return CIResult(
                 1.0, 0.0, 0.0, 0.0, self.source.n >= ROWS_PER_CELL * possible_cells, "none"
             )
-        # Looked up here: a tester that holds its own method, and with it a table's caches, would
-        # outlive its search.
-        runs = {
-            "auto": self._auto,
-            "g2": self._g2,
-            "x2mm": self._x2mm,
-            "lrt": self._lrt,
-            "fisher_z": self._fisher_z,
-        }
-        return runs[self.kind](x, y, conditions)
-
-    def _g2(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
-        return g2(self.source.contingency_table(x, y, conditions, bins=TEST_BINS))
-
-    def _x2mm(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
-        return x2mm(self.source.contingency_table(x, y, conditions, bins=TEST_BINS))
-
-    def _lrt(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
-        return self._spline_tests.likelihood_ratio(x, y, conditions)
-
-    def _fisher_z(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
-        return self._score_tests.fisher_z(x, y, conditions)
+        if self.kind == "auto":
+            return self._auto(x, y, conditions)
+        if self.kind == "lrt":
+            return self._spline_tests.likelihood_ratio(x, y, conditions)
+        if self.kind == "fisher_z":
+            return self._score_tests.fisher_z(x, y, conditions)
+        table = self.source.contingency_table(x, y, conditions, bins=TEST_BINS)
+        return g2(table) if self.kind == "g2" else x2mm(table)
 
     def _auto(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
         possible_cells = math.prod([self._n_levels[i] for i in (x, y, *conditions)])
         if self.source.n >= ROWS_PER_CELL * possible_cells:
             return self._count_test(x, y, conditions)
-        result = self._lrt(x, y, conditions)
+        result = self._spline_tests.likelihood_ratio(x, y, conditions)
         wide = max(self._n_codes[x], self._n_codes[y]) > MANY_LEVELS
         bins = self._confirming_bins(conditions, ROWS_PER_STRATUM if wide else ROWS_TO_CONFIRM)
         if not (bins and self.significant(result)):

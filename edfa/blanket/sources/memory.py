@@ -40,7 +40,6 @@ class MemoryRows:
         self._strata: BoundedCache[tuple[tuple[int, ...], int], tuple[AnyArray, int]] = (
             BoundedCache(limit)
         )
-        self._pairs: BoundedCache[tuple[int, int], AnyArray] = BoundedCache(limit)
 
     def take(self, rows: IntArray) -> "MemoryRows":
         """The table of some rows, with the levels and quantiles of all rows."""
@@ -54,7 +53,7 @@ class MemoryRows:
         """
         strata, n_strata = self._stratify(conditions, bins)
         rx, ry = self._n_codes[x], self._n_codes[y]
-        pair = self._pair(x, y)
+        pair = _fold(self._code(x, TEST_BINS), self._code(y, TEST_BINS), ry, rx)
         key = _fold(strata, pair, rx * ry, n_strata) if conditions else pair
         if self._any_missing(x, y, *conditions):
             key = key[
@@ -90,15 +89,6 @@ class MemoryRows:
                 self.columns[column].code(self._values[column], bins).astype(np.int32)
             )
         return self._codes[column, bins]
-
-    def _pair(self, x: int, y: int) -> AnyArray:
-        """The codes of x and y folded into one number, ``(rows,)``: the same pair is tested in many
-        strata.
-        """
-        if (pair := self._pairs.get((x, y))) is None:
-            x_codes, y_codes = self._code(x, TEST_BINS), self._code(y, TEST_BINS)
-            self._pairs[x, y] = pair = _fold(x_codes, y_codes, self._n_codes[y], self._n_codes[x])
-        return pair
 
     def _stratify(self, conditions: tuple[int, ...], bins: int) -> tuple[AnyArray, int]:
         """The stratum of each row, ``(rows,)``, -1 if a condition is missing, and the number of
