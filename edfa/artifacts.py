@@ -1,10 +1,10 @@
-"""A folder of parts with a manifest: what kind of thing it is, its settings, and the hash of every
-part.
+"""A folder of parts with a manifest: what kind of thing it is, what is said of it, and the hash of
+every part.
 
-``write_parts`` writes a fitted model, ``read_parts`` reads it and checks every hash. Every file is
-read once, no more of it than ``LIMIT``, and what was checked is what is parsed: a ``Folder`` holds
-it in memory. Reading runs no code from what is read, and whatever is damaged is one error
-(``readable``).
+``write_parts`` writes a fitted model and ``read_parts`` reads it; ``write_manifest`` and
+``read_folder`` are what they, and saved advisors, are made of. Every file is read once, no more of
+it than ``LIMIT``, and what was checked is what is parsed: a ``Folder`` holds it in memory. Reading
+runs no code from what is read, and whatever is damaged is one error (``readable``).
 """
 
 import hashlib
@@ -20,7 +20,7 @@ import numpy as np
 from edfa.errors import MissingExtraError, ModelError, UnreadableError, UnwritableError
 from edfa.reading import MEGABYTE, parse_json, read_bytes
 from edfa.typing import AnyArray
-from edfa.writing import read_settled, replace_folder
+from edfa.writing import list_files, read_settled, replace_folder
 
 __all__ = [
     "LIMIT",
@@ -31,15 +31,18 @@ __all__ = [
     "folder_name",
     "kind_of",
     "load_arrays",
-    "read_files",
+    "make_manifest",
+    "read_folder",
     "read_parts",
     "readable",
     "save_arrays",
+    "write_manifest",
     "write_parts",
 ]
 
 FORMAT = 1
 MANIFEST = "manifest.json"
+SEAL = "manifest_sha256"  # the entry that has the hash of all others
 LIMIT = 4096 * MEGABYTE
 """The largest size of all parts of a folder together, in bytes."""
 MANIFEST_LIMIT = 64 * MEGABYTE
@@ -88,13 +91,31 @@ def write_parts(
     it holds something of the same kind.
     """
     check_replaceable(folder, kind)
-    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()}
-    manifest = {"format": FORMAT, "kind": kind, "settings": dict(settings), "sha256": hashes}
     with replace_folder(Path(folder)) as partial:
         check_replaceable(folder, kind, locked=True)
         for name, content in parts.items():
             (partial / name).write_bytes(content)
-        (partial / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+        write_manifest(partial, kind, {"settings": dict(settings)})
+
+
+def write_manifest(folder: Path, kind: str, facts: Mapping[str, Any]) -> None:
+    """Write the manifest of all that is in a folder; ``facts`` are what else it says."""
+    parts = {name: (folder / name).read_bytes() for name in list_files(folder)}
+    text = make_manifest({"format": FORMAT, "kind": kind, **facts}, parts)
+    (folder / MANIFEST).write_text(text, encoding="utf-8")
+
+
+def make_manifest(facts: Mapping[str, Any], parts: Mapping[str, bytes]) -> str:
+    """The text of a manifest, with the hashes of all parts and of itself."""
+    hashes = {name: hashlib.sha256(parts[name]).hexdigest() for name in sorted(parts)}
+    whole = {**facts, "sha256": hashes}
+    return json.dumps(whole | {SEAL: seal(whole)}, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def seal(manifest: Mapping[str, Any]) -> str:
+    """The hash of a manifest without its own; a byte that is changed by accident is noticed."""
+    rest = {name: value for name, value in manifest.items() if name != SEAL}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def check_replaceable(folder: str | Path, kind: str, *, locked: bool = False) -> None:
@@ -138,53 +159,61 @@ def read_parts(folder: str | Path | Folder, kind: str) -> tuple[dict[str, Any], 
     """Read what ``write_parts`` wrote: the settings, and the parts by file name, each checked
     against its hash.
     """
+    manifest, parts = read_folder(folder, kind)
+    with readable(parts.name):
+        return dict(manifest["settings"]), dict(parts.files)
+
+
+def read_folder(folder: str | Path | Folder, kind: str) -> tuple[dict[str, Any], Folder]:
+    """The manifest of a folder that holds a thing of this ``kind``, and the parts that it names,
+    each checked against its hash; other files are left alone.
+    """
     if isinstance(folder, Folder):
-        settings, hashes = _head(folder.name, folder.files.get(MANIFEST, b""), kind)
+        manifest = _check_manifest(folder.name, folder.files.get(MANIFEST, b""), kind)
         files = folder.files
     else:
         place = Path(folder)
-        settings, hashes, files = read_settled(place, lambda: _read_folder(place, kind))
-    for name, expected in hashes.items():
-        if name not in files or hashlib.sha256(files[name]).hexdigest() != expected:
-            raise UnreadableError(
-                f"{folder_name(folder)}: the part {name} is missing or has been changed"
-            )
-    return settings, {name: files[name] for name in hashes}
+        manifest, files = read_settled(place, lambda: _read_place(place, kind))
+    name = folder_name(folder)
+    for part, expected in manifest["sha256"].items():
+        if part not in files:
+            raise UnreadableError(f"{name}: the part {part} is missing")
+        if hashlib.sha256(files[part]).hexdigest() != expected:
+            raise UnreadableError(f"{name}: the part {part} has been changed since it was written")
+    return manifest, Folder(name, {part: files[part] for part in manifest["sha256"]})
 
 
-def _read_folder(place: Path, kind: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, bytes]]:
-    """The settings, the hashes, and the parts that the manifest names; other files are left
-    alone.
-    """
+def _read_place(place: Path, kind: str) -> tuple[dict[str, Any], Mapping[str, bytes]]:
     try:
         content = read_bytes(place / MANIFEST, MANIFEST_LIMIT)
     except UnreadableError:
         content = b""
-    settings, hashes = _head(str(place), content, kind)
-    return settings, hashes, read_files(place, list(hashes))
+    manifest = _check_manifest(str(place), content, kind)
+    return manifest, read_files(place, list(manifest["sha256"]))
 
 
-def _head(name: str, manifest: bytes, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The settings and the hashes of a manifest, if it is one of this kind."""
+def _check_manifest(name: str, content: bytes, kind: str) -> dict[str, Any]:
+    """A manifest, if it is one of this kind."""
+    noun = "advisor" if kind == "Advisor" else "model"
     try:
-        entries = _manifest(manifest)
-        written, written_kind, settings, hashes = (
-            entries[n] for n in ("format", "kind", "settings", "sha256")
-        )
+        manifest = _manifest(content)
+        written, written_kind, hashes = (manifest[n] for n in ("format", "kind", "sha256"))
     except (UnreadableError, KeyError):
-        settings = hashes = None
-    if not isinstance(settings, dict) or not isinstance(hashes, dict):
-        raise UnreadableError(f"{name} is not a saved model: its {MANIFEST} is missing or damaged")
-    if type(written) is not int or written > FORMAT:
         raise UnreadableError(
-            f"{name} was written by a newer edfa (format {written}, this one reads {FORMAT})"
-        )
+            f"{name} is not a saved {noun}: its {MANIFEST} is missing or damaged"
+        ) from None
     if written_kind != kind:
-        raise UnreadableError(f"{name} holds a {written_kind}, not a {kind}")
-    for part in hashes:
-        if PurePosixPath(part).name != part:
-            raise UnreadableError(f"{name}: {part!r} is no name of a part")
-    return settings, hashes
+        wanted = f"an {noun}" if kind == "Advisor" else f"a {kind}"
+        raise UnreadableError(f"{name} holds a {written_kind}, not {wanted}")
+    if type(written) is not int or written != FORMAT:
+        raise UnreadableError(
+            f"{name} was written by another edfa (format {written}, this one reads {FORMAT})"
+        )
+    if not isinstance(hashes, dict) or not all(isinstance(value, str) for value in hashes.values()):
+        raise UnreadableError(f"{name} is not a saved {noun}: its {MANIFEST} has no hashes")
+    if manifest.get(SEAL) != seal(manifest):
+        raise UnreadableError(f"{name}: its {MANIFEST} has been changed since it was written")
+    return manifest
 
 
 def read_files(place: Path, names: Sequence[str]) -> dict[str, bytes]:

@@ -49,12 +49,7 @@ def check_wrapped(model: Any, table: Table, **wrap_arguments: Any) -> None:
     before = ready.own.ask(frame)
     again = ready.own.ask(frame[::-1])[::-1]
     apart = LAST_BITS if np.abs(before - again).max(initial=0.0) <= LAST_BITS else SAME
-    recorded = _Recorded(
-        **{
-            name: getattr(ready.own, name)
-            for name in ("model", "kind", "columns", "dtypes", "classes")
-        }
-    )
+    recorded = _Recorded(**vars(ready.own))
     wrapped = ready.set_params(own=recorded).fit_table(train)
     _check_last_word(wrapped, test, before[:, wrapped.source_.order], apart)
     # From here on every question goes through the recorded model, and answers kept so far are

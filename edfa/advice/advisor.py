@@ -54,7 +54,7 @@ from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.predictors.monotone import DirectionCheck
 from edfa.predictors.user_model.fidelity import Fidelity
-from edfa.predictors.user_model.usage import UsageReport, compare_usage
+from edfa.predictors.user_model.usage import UsageReport
 from edfa.recourse.searcher import Searcher
 from edfa.settings import check_seed
 from edfa.text import summaries
@@ -353,7 +353,7 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         fitted, model = self.fitted, self.fitted.model
         if model.usage_ is None:
             return None
-        return compare_usage(model.usage_, fitted.blanket, self.schema.names)
+        return UsageReport(model.usage_, fitted.blanket, self.schema.names)
 
     @property
     def schema(self) -> Schema:

@@ -7,7 +7,6 @@ again from all that it was made of. Every file is read once and checked against 
 checked is what is parsed afterwards.
 """
 
-import hashlib
 import io
 import json
 from collections.abc import Mapping
@@ -29,9 +28,10 @@ from edfa.artifacts import (
     check_arrays,
     check_replaceable,
     load_arrays,
-    read_files,
+    read_folder,
     readable,
     save_arrays,
+    write_manifest,
 )
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate, GroupCertificates
@@ -46,28 +46,23 @@ from edfa.people import Background
 from edfa.predictors.committee import Committee
 from edfa.predictors.monotone import DirectionCheck
 from edfa.predictors.saved import read_predictor, saved_name
-from edfa.reading import parse, parse_json, read_text
+from edfa.reading import parse, parse_json
 from edfa.recourse import SEARCHERS
 from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
-from edfa.writing import list_files, read_settled, replace_folder
+from edfa.writing import replace_folder
 
 __all__ = [
-    "FORMAT",
     "KIND",
     "PlainSettings",
     "check_target_folder",
-    "finish_manifest",
     "load",
     "people_from_parquet",
     "people_to_parquet",
-    "read_saved",
     "save",
 ]
 
-FORMAT = 1
 KIND = "Advisor"
-SEAL = "manifest_sha256"
 NEEDED = (
     "schema.json",
     "encoder.json",
@@ -77,68 +72,6 @@ NEEDED = (
     "calibration.safetensors",
     "model/manifest.json",
 )
-
-
-def finish_manifest(manifest: Mapping[str, Any], parts: Mapping[str, bytes]) -> str:
-    """The text of a manifest, with the hashes of all parts and of itself."""
-    hashes = {name: hashlib.sha256(parts[name]).hexdigest() for name in sorted(parts)}
-    whole = {**manifest, "sha256": hashes}
-    return json.dumps(whole | {SEAL: _seal(whole)}, indent=1, ensure_ascii=False, allow_nan=False)
-
-
-def _seal(manifest: Mapping[str, Any]) -> str:
-    """The hash of a manifest without its own; a byte that is changed by accident is noticed."""
-    rest = {name: value for name, value in manifest.items() if name != SEAL}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
-
-
-def read_saved(root: Path) -> tuple[dict[str, Any], Folder]:
-    """The manifest of a saved advisor and its parts, each checked against its hash.
-
-    Files that the manifest does not name (such as ``monitor.json``) are left alone.
-    """
-    return read_settled(root, lambda: _read_folder(root))
-
-
-def _read_folder(root: Path) -> tuple[dict[str, Any], Folder]:
-    if not root.is_dir():
-        beside = (
-            [p.name for p in root.absolute().parent.iterdir()]
-            if root.absolute().parent.is_dir()
-            else []
-        )
-        raise UnreadableError(f"there is no folder {root}{did_you_mean(root.name, beside)}")
-    manifest = _check_manifest(root)
-    hashes = manifest["sha256"]
-    for name in NEEDED:
-        if name not in hashes:
-            raise UnreadableError(f"{root}: the part {name} is missing")
-    files = read_files(root, list(hashes))
-    for name, content in files.items():
-        if hashlib.sha256(content).hexdigest() != hashes[name]:
-            raise UnreadableError(f"{root}: the part {name} has been changed since it was written")
-    return manifest, Folder(str(root), files)
-
-
-def _check_manifest(root: Path) -> dict[str, Any]:
-    try:
-        manifest: Any = parse_json(read_text(root / MANIFEST), MANIFEST)
-        written, kind, hashes = manifest["format"], manifest["kind"], manifest["sha256"]
-    except (UnreadableError, KeyError, TypeError):
-        raise UnreadableError(
-            f"{root} is not a saved advisor: its {MANIFEST} is missing or damaged"
-        ) from None
-    if kind != KIND:
-        raise UnreadableError(f"{root} holds a {kind}, not an {KIND.lower()}")
-    if type(written) is not int or written != FORMAT:
-        raise UnreadableError(
-            f"{root} was written by another edfa (format {written}, this one reads {FORMAT})"
-        )
-    if not isinstance(hashes, dict) or not all(isinstance(value, str) for value in hashes.values()):
-        raise UnreadableError(f"{root} is not a saved advisor: its {MANIFEST} has no hashes")
-    if manifest.get(SEAL) != _seal(manifest):
-        raise UnreadableError(f"{root}: its {MANIFEST} has been changed since it was written")
-    return dict(manifest)
 
 
 def people_to_parquet(frame: pd.DataFrame) -> bytes:
@@ -172,18 +105,14 @@ def people_from_parquet(content: bytes, name: str, limit: int = LIMIT) -> pd.Dat
                 raise UnreadableError(
                     f"{name} is damaged: its columns hold more than one value a row"
                 )
-            if (
-                sum(group.total_byte_size * group.num_rows for group in groups) > limit
-            ):  # if one word fills them all
-                words = [
-                    f.name
-                    for f in columns
-                    if pa.types.is_large_string(f.type) or pa.types.is_string(f.type)
-                ]
+            if sum(group.total_byte_size * group.num_rows for group in groups) > limit:
+                # One word may fill all rows: they are counted before they are written out.
+                texts = (pa.types.is_string, pa.types.is_large_string)
+                words = [f.name for f in columns if any(is_text(f.type) for is_text in texts)]
                 coded = pq.read_table(
                     pa.BufferReader(content), columns=words, read_dictionary=words
                 )
-                _bound(sum(_expanded(coded[word]) for word in words), name, limit)
+                _bound(sum(map(_written_out, coded.columns)), name, limit)
             return pd.read_parquet(io.BytesIO(content))
         except (pa.ArrowException, OSError, MemoryError) as error:
             first = (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -195,27 +124,26 @@ def _bound(size: int, name: str, limit: int) -> None:
         raise UnreadableError(f"{name} unpacks to {size:,} bytes; at most {limit:,} are read")
 
 
-def _expanded(column: Any) -> int:
+def _written_out(column: Any) -> int:
     """The bytes that a column of words takes once every row has its own, at least."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
-    size = 0
-    for chunk in column.chunks:
-        if not isinstance(chunk, pa.DictionaryArray):
-            size += chunk.nbytes
-            continue
-        counts = pc.value_counts(chunk.indices)
-        lengths = pc.binary_length(chunk.dictionary.cast(pa.large_string()))
-        used = counts.field("values")
-        each = pc.multiply(
-            lengths.take(used.cast(pa.int64())).cast(pa.int64()), counts.field("counts")
-        )
-        size += pc.sum(each).as_py() or 0
-    return size
+    return sum(
+        pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
+        for chunk in column.chunks
+    )
 
 
 ROWS = "calibration.safetensors"
+NOUNS: dict[str, Any] = {  # by the name of their JSON file
+    "schema": Schema,
+    "encoder": Encoder,
+    "blanket": Blanket,
+    "rules": Rules,
+    "directions": DirectionCheck,
+    "certificate": Certificate,
+    "certificates": GroupCertificates,
+}
 Number = int | float  # one that was written as 0 is read as 0, not as 0.0
 
 
@@ -260,8 +188,6 @@ def save(
             "fit it again"
         )
     manifest: dict[str, Any] = {
-        "format": FORMAT,
-        "kind": KIND,
         "made_with": dict(fitted.made_with or versions()),
         "fingerprint": fitted.fingerprint,
         "table": {
@@ -283,8 +209,7 @@ def save(
     with replace_folder(root) as partial:
         check_replaceable(root, KIND, locked=True)
         _write_parts(fitted, evaluation, partial)
-        parts = {part: (partial / part).read_bytes() for part in list_files(partial)}
-        (partial / MANIFEST).write_text(finish_manifest(manifest, parts), encoding="utf-8")
+        write_manifest(partial, KIND, manifest)
 
 
 def load(
@@ -311,7 +236,13 @@ def load(
         worked out again from what was read, says it is.
     """
     root = Path(folder)
-    manifest, saved = read_saved(root)
+    if not root.is_dir():
+        beside = root.absolute().parent
+        names = [path.name for path in beside.iterdir()] if beside.is_dir() else []
+        raise UnreadableError(f"there is no folder {root}{did_you_mean(root.name, names)}")
+    manifest, saved = read_folder(root, KIND)
+    if missing := [name for name in NEEDED if name not in saved.files]:
+        raise UnreadableError(f"{root}: the part {missing[0]} is missing")
     try:
         with readable(f"what its {MANIFEST} describes"):
             settings = parse(PlainSettings, manifest["settings"], "settings", UnreadableError)
@@ -364,14 +295,15 @@ def _made_with(manifest: Mapping[str, Any]) -> dict[str, str]:
 def _write_parts(
     fitted: FittedAdvisor, evaluation: AdvisorEvaluation | None, partial: Path
 ) -> None:
-    nouns: dict[str, Any] = {
+    grouped = isinstance(fitted.promise.certificate, GroupCertificates)
+    nouns = {
         "schema": fitted.schema,
         "encoder": fitted.encoder,
         "blanket": fitted.blanket,
+        "rules": fitted.operator_rules,
+        "directions": fitted.directions,
+        "certificates" if grouped else "certificate": fitted.promise.certificate,
     }
-    nouns |= {"rules": fitted.operator_rules, "directions": fitted.directions}
-    made = fitted.promise.certificate
-    nouns["certificates" if isinstance(made, GroupCertificates) else "certificate"] = made
     for name, noun in nouns.items():
         if noun is not None:
             (partial / f"{name}.json").write_text(noun.to_json(), encoding="utf-8")
@@ -392,12 +324,13 @@ def _write_parts(
 def _assemble(
     saved: Folder, manifest: dict[str, Any], settings: PlainSettings, own: Any
 ) -> FittedAdvisor:
-    nouns: tuple[tuple[str, Any], ...] = (
-        ("schema", Schema),
-        ("encoder", Encoder),
-        ("blanket", Blanket),
-    )
-    schema, encoder, blanket = (_read(saved, name, noun) for name, noun in nouns)
+    nouns = {name: _read(saved, name, noun) for name, noun in NOUNS.items()}
+    schema, encoder = nouns["schema"], nouns["encoder"]
+    made = [nouns["certificate"], nouns["certificates"]]
+    if None not in made:
+        raise UnreadableError("it has a certificate for all people and certificates of groups")
+    arrays = load_arrays(saved.files[ROWS], ROWS)
+    check_arrays(arrays, {"X": ("f", None, len(schema))}, ROWS)
     origin = manifest["table"]
     frame = people_from_parquet(saved.files["train.parquet"], "train.parquet")
     if list(frame.columns) != [*schema.names, schema.target] or encoder.names != schema.names:
@@ -417,7 +350,7 @@ def _assemble(
     )
     searcher.fit(train)
     policy = policy.load_state(saved.under("policy"), train)
-    fitted = FittedAdvisor.of(train, model, blanket, policy, searcher)
+    fitted = FittedAdvisor.of(train, model, nouns["blanket"], policy, searcher)
     reference = manifest["reference"]
     if reference not in REFERENCES:
         raise UnreadableError(f"the reference is {reference!r}")
@@ -434,33 +367,14 @@ def _assemble(
             settings.min_survival,
             settings.min_need,
             settings.groups,
-            _read_certificate(saved),
+            next((certificate for certificate in made if certificate is not None), None),
         ),
         judges=Committee.from_folder(judges, fitted.predictor) if judges.files else None,
-        calibration=_read_rows(saved, len(schema)),
+        calibration=arrays["X"],
         budget=settings.budget,
-        operator_rules=_read(saved, "rules", Rules),
-        directions=_read(saved, "directions", DirectionCheck),
+        operator_rules=nouns["rules"],
+        directions=nouns["directions"],
     )
-
-
-def _read_certificate(saved: Folder) -> Certificate | GroupCertificates | None:
-    """The certificate of everybody, or those of groups; a folder with both is damaged."""
-    kinds: tuple[tuple[str, Any], ...] = (
-        ("certificate", Certificate),
-        ("certificates", GroupCertificates),
-    )
-    parts = [_read(saved, *kind) for kind in kinds]
-    if None not in parts:
-        raise UnreadableError("it has a certificate for all people and certificates of groups")
-    return next((part for part in parts if part is not None), None)
-
-
-def _read_rows(saved: Folder, width: int) -> Any:
-    """The encoded calibration people, (people, features)."""
-    arrays = load_arrays(saved.files[ROWS], ROWS)
-    check_arrays(arrays, {"X": ("f", None, width)}, ROWS)
-    return arrays["X"]
 
 
 def _read_evaluation(saved: Folder, fingerprint: str) -> AdvisorEvaluation | None:

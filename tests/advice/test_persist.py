@@ -18,7 +18,7 @@ from hostile.folders import rehash
 
 import edfa
 from edfa import Advisor
-from edfa.advice.persist import FORMAT, SEAL, _seal
+from edfa.artifacts import FORMAT, SEAL, seal
 from edfa.errors import DataError, SettingError, UnreadableError
 from edfa.writing import list_files, replace_folder, restore_interrupted
 
@@ -123,7 +123,7 @@ def test_a_manifest_that_is_not_ours_is_refused(change, message, copy):
 def write_manifest(folder, **changes):
     """Change entries of a manifest, whose seal fits again."""
     manifest = json.loads((folder / "manifest.json").read_text()) | changes
-    (folder / "manifest.json").write_text(json.dumps(manifest | {SEAL: _seal(manifest)}))
+    (folder / "manifest.json").write_text(json.dumps(manifest | {SEAL: seal(manifest)}))
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ from safetensors.numpy import load, save
 
 import edfa
 from edfa import Advisor, BayesNet, FTTransformer, MaskedMLP, SubsetXGB
+from edfa import artifacts as saved_module
 from edfa.acquisition import DIME, GSMRL
-from edfa.advice import persist as saved_module
 from edfa.advice.persist import people_from_parquet, people_to_parquet
 from edfa.artifacts import Folder, read_parts, write_parts
 from edfa.data.synthetic import credit_story

@@ -13,7 +13,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 import edfa
-from edfa.advice.persist import SEAL, finish_manifest
+from edfa.artifacts import SEAL, make_manifest
 from edfa.data.synthetic import credit_story
 from edfa.writing import list_files
 
@@ -38,12 +38,8 @@ def rehash(folder, **changes):
         parts = {name: (path.parent / name).read_bytes() for name in named}
         if path.parent == folder:
             manifest |= changes
-        if SEAL in manifest:
-            del manifest[SEAL]
-            path.write_text(finish_manifest(manifest, parts), encoding="utf-8")
-        else:
-            hashes = {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()}
-            path.write_text(json.dumps(manifest | {"sha256": hashes}), encoding="utf-8")
+        manifest.pop(SEAL, None)
+        path.write_text(make_manifest(manifest, parts), encoding="utf-8")
 
 
 def flip(path, bit):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
+from hostile.folders import rehash
 from sklearn.base import clone
 
 import edfa
@@ -187,6 +188,7 @@ def test_settings_of_another_version_are_named(make, tmp_path):
     make().fit(X, Y).to_folder(tmp_path / "model")
     manifest = tmp_path / "model" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"class_weight"', '"balanced"'))
+    rehash(tmp_path / "model")
     with pytest.raises(UnreadableError, match=r"another edfa: \w+ has no setting 'balanced'"):
         type(make()).from_folder(tmp_path / "model")
 

@@ -232,15 +232,15 @@ def test_a_folder_with_a_changed_byte(tmp_path):
     content = bytearray(part.read_bytes())
     content[100] ^= 1
     part.write_bytes(content)
-    with pytest.raises(UnreadableError, match="is missing or has been changed"):
+    with pytest.raises(UnreadableError, match="has been changed"):
         SubsetXGB.from_folder(folder)
     part.unlink()
-    with pytest.raises(UnreadableError, match="is missing or has been changed"):
+    with pytest.raises(UnreadableError, match="has been changed"):
         SubsetXGB.from_folder(folder)
     manifest = folder / "manifest.json"
     text = manifest.read_text()
     manifest.write_text(text.replace('"format": 1', '"format": 9'))
-    with pytest.raises(UnreadableError, match="newer edfa"):
+    with pytest.raises(UnreadableError, match="another edfa"):
         SubsetXGB.from_folder(folder)
     manifest.write_text(text.replace("SubsetXGB", "Other"))
     with pytest.raises(UnreadableError, match="holds a Other, not a SubsetXGB"):

@@ -10,7 +10,7 @@ import numpy as np
 from edfa.cache import Cache
 from edfa.errors import ModelError
 from edfa.predictors.user_model.given import Given
-from edfa.typing import Float32Array, Float64Array, IntArray
+from edfa.typing import Float32Array, Float64Array
 
 __all__ = ["Answers", "Asked", "RowLimit"]
 
@@ -96,7 +96,8 @@ class Answers:
         pinned = self._pinned if given is None else {}
         if len(rows) > MAX_LOOKED_UP or not len(rows):
             answers = self._ask(rows, numbers, limit)
-            _put_pinned(pinned, rows, answers)
+            for i, row in enumerate(rows) if pinned else ():
+                answers[i] = pinned.get(row.tobytes(), answers[i])
             return answers
         keys = [(numbers, row.tobytes()) for row in rows]
         known = self._remembered.find(keys)
@@ -136,27 +137,3 @@ class Answers:
         answers = [self.ask(part, given) for part in parts]
         self.count(len(parts), len(rows))
         return np.concatenate(answers)
-
-
-def _put_pinned(
-    pinned: dict[bytes, Float64Array], rows: Float32Array, answers: Float64Array
-) -> None:
-    """Put the pinned answers where their rows are; found by a sum of bits first, then by all
-    bits.
-    """
-    if not pinned:
-        return
-    keys = np.stack([np.frombuffer(key, dtype=np.float32) for key in pinned])
-    for i in np.flatnonzero(np.isin(_sums(rows), _sums(keys))):
-        if (answer := pinned.get(rows[i].tobytes())) is not None:
-            answers[i] = answer
-
-
-def _sums(rows: Float32Array) -> IntArray:
-    """One whole number for each row (n, features), (n,): equal for equal rows, and seldom for
-    others.
-    """
-    odd = np.random.default_rng(0).integers(2**62, size=rows.shape[1], dtype=np.uint64) * 2 + 1
-    return np.asarray(
-        (np.ascontiguousarray(rows).view(np.uint32).astype(np.uint64) * odd).sum(axis=1)
-    )

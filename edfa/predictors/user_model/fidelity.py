@@ -2,13 +2,11 @@
 people it never saw.
 """
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
 from edfa.predictors.user_model.model import UserModel
-from edfa.reading import parse
 from edfa.text import html
 from edfa.typing import Float32Array
 
@@ -52,15 +50,6 @@ class Fidelity:
             "the way of questions "
             f"(RMSE {self.path_rmse:.3f}), {self.same:.1%} at random ({self.rmse:.3f})"
         )
-
-    def to_json(self) -> str:
-        """As JSON; ``from_json`` reads it back, equal."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> "Fidelity":
-        """Read what ``to_json`` wrote."""
-        return parse(cls, json.loads(text), "fidelity")
 
     def _repr_html_(self) -> str:
         return html.fragment(html.paragraph(str(self)))

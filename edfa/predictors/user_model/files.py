@@ -107,32 +107,21 @@ def read_like(path: str | Path) -> pd.DataFrame:
     frame = read_parquet(path)
     with open_parquet(path) as file:
         described = file.schema_arrow.pandas_metadata or {}
-        if lost := [
-            name
-            for name, count in _categories(described)
-            if not _has_categories(frame, name, count)
-        ]:
-            raise UnreadableError(
-                f"{path.name}: the categories of column {lost[0]!r} are no words, and a "
-                "Parquet file does not keep "
-                "such; wrap the model in Python: edfa.wrap(model, like=frame)"
-            )
+        for column in described.get("columns", []):
+            name = column["field_name"]
+            if column["pandas_type"] == "categorical" and not _has_categories(
+                frame.dtypes[name], column["metadata"]["num_categories"]
+            ):
+                raise UnreadableError(
+                    f"{path.name}: the categories of column {name!r} are no words, and a Parquet "
+                    "file does not keep such; wrap the model in Python: "
+                    "edfa.wrap(model, like=frame)"
+                )
         index = [name for name in described.get("index_columns", []) if isinstance(name, str)]
     return frame.drop(columns=index, errors="ignore")
 
 
-def _categories(described: dict[str, Any]) -> list[tuple[str, int]]:
-    """The columns that were categories when pandas wrote them, by what it says of them, and how
-    many they had.
-    """
-    columns = [
-        column for column in described.get("columns", []) if column["pandas_type"] == "categorical"
-    ]
-    return [(column["field_name"], column["metadata"]["num_categories"]) for column in columns]
-
-
-def _has_categories(frame: pd.DataFrame, name: str, count: int) -> bool:
-    dtype = frame.dtypes[name]
+def _has_categories(dtype: Any, count: int) -> bool:
     return isinstance(dtype, pd.CategoricalDtype) and len(dtype.categories) == count
 
 

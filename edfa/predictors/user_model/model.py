@@ -54,7 +54,7 @@ TRIED = 64
 SAME = 1e-6  # how far apart two answers of one model about one person may be
 MANY_VALUES = 500  # of one feature: more are numbers
 VIEW = "view"  # the folder in a folder that has the distilled model
-ARRAYS, USAGE = "arrays.safetensors", "usage.json"
+ARRAYS = "arrays.safetensors"
 LEARNT = ("tried_", "answers_", "needed_", "fill_", "cover_", "prior_", "classes_")
 BATCH = 20_000  # rows in one call
 MAX_ROWS = 500_000  # rows that one step of an interview may ask about
@@ -333,10 +333,10 @@ class UserModel(Predictor):
                 "Advisor.load(folder, model=...)",
                 stacklevel=2,
             )
-        arrays = {name: getattr(self, name) for name in LEARNT}
+        arrays = {name: getattr(self, name) for name in LEARNT} | self.usage_._asdict()
         if isinstance(self.view_, Completed):
             arrays["near"] = self.view_.near.rows
-        parts |= {ARRAYS: save_arrays(arrays), USAGE: self.usage_.to_json().encode()}
+        parts[ARRAYS] = save_arrays(arrays)
         settings = {name: value for name, value in self._settings().items() if name != "own"}
         write_parts(folder, "UserModel", settings, parts)
         if isinstance(self.view_, SubsetXGB):
@@ -359,6 +359,8 @@ class UserModel(Predictor):
                 "cover_": ("f", None, width),
                 "prior_": ("f", classes),
                 "classes_": ("iufb", classes),
+                "turned": ("f", width),
+                "moved": ("f", width),
             }
             check_arrays(arrays, shapes, ARRAYS)
             source = read_source(parts, model, arrays["tried_"])
@@ -367,7 +369,7 @@ class UserModel(Predictor):
             for name in LEARNT:
                 setattr(wrapped, name, arrays[name])
             wrapped.n_features_in_ = width
-            wrapped.usage_ = Usage.from_json(parts[USAGE].decode("utf-8"))
+            wrapped.usage_ = Usage(arrays["turned"], arrays["moved"])
             wrapped._use(source.with_prepared(np.concatenate([wrapped.cover_, wrapped.tried_])))
             if apart := wrapped._count_otherwise():
                 other = f"another one: about {apart} of {people} people it answers otherwise"

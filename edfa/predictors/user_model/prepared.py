@@ -20,7 +20,8 @@ from edfa.typing import AnyArray, Float32Array, Float64Array, IntArray
 __all__ = ["PreparedPipeline", "prepare"]
 
 COMPARED = 512  # training people on whom answers are compared
-MIXED = 2048  # people with columns of different training people on whom matrices are compared
+# people with columns of different training people on whom matrices are compared, and answers
+MIXED, ANSWERED = 2048, 64
 WATCHED = 1000  # values of a column that are tried to see what moves with it
 WIDEST = 1000  # columns of an output; wider ones are sparse, and better transformed as they are
 
@@ -135,8 +136,9 @@ def prepare(pipeline: Any, frames: FrameMaker, X_train: Float32Array) -> Prepare
     Returns
     -------
     PreparedPipeline or None
-        None unless its answers about up to 512 training people, and the matrices of 2,048 people
-        with columns of different ones, are those of the Pipeline itself to the bit.
+        None unless its answers about up to 512 training people and 64 people with columns of
+        different ones, and the matrices of 2,048 such people, are those of the Pipeline itself to
+        the bit.
     """
     try:
         if len(pipeline.steps) < 2:
@@ -171,32 +173,16 @@ def _same(prepared: PreparedPipeline, X_train: Float32Array) -> bool:  # noqa: N
     shape = (MIXED, X_train.shape[1])
     mixed = np.take_along_axis(X_train, rng.integers(len(X_train), size=shape), axis=0)
     steps, frames = prepared.pipeline[:-1], prepared.frames
-    matrices = all(
-        _same_matrix(prepared.transform(rows), steps.transform(frames.frame(rows)))
-        for rows in (people, mixed, people[:1])
-    )
-    return matrices and all(
+    for rows in (people, mixed, people[:1]):
+        ours, theirs = prepared.transform(rows), steps.transform(frames.frame(rows))
+        if type(ours) is not type(theirs) or not _same_bits(to_dense(ours), to_dense(theirs)):
+            return False
+    return all(
         _same_bits(
             np.asarray(prepared.pipeline.predict_proba(frames.frame(rows)), dtype=np.float64),
             prepared.predict_proba(rows),
         )
-        for rows in (people, people[:1])
-    )
-
-
-def _same_matrix(ours: Any, theirs: Any) -> bool:
-    """Whether two matrices are of one type and hold the same bits in the same order of memory."""
-    if type(ours) is not type(theirs):
-        return False
-    if sparse.issparse(ours):
-        parts = ("data", "indices", "indptr")
-        return all(_same_bits(getattr(ours, part), getattr(theirs, part)) for part in parts)
-    if isinstance(ours, pd.DataFrame):
-        same = ours.columns.equals(theirs.columns) and ours.index.equals(theirs.index)
-        same = bool(same and (ours.dtypes == theirs.dtypes).all())
-        return same and _same_bits(ours.to_numpy(), theirs.to_numpy())
-    return _same_bits(ours, theirs) and all(
-        ours.flags[flag] == theirs.flags[flag] for flag in ("C_CONTIGUOUS", "F_CONTIGUOUS")
+        for rows in (people, mixed[:ANSWERED], people[:1])
     )
 
 

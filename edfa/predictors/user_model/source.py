@@ -2,6 +2,7 @@
 the card.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -91,12 +92,8 @@ class Source:
         features) of people who gave the numbers ``given``.
         """
         if self.prepared is not None and not given:
-            try:
+            with suppress(Exception):  # whatever it stumbles over, the model itself is asked
                 return self._in_order(self.own.check(self.prepared.predict_proba(rows), len(rows)))
-            except ModelError:
-                raise
-            except Exception:  # noqa: S110 - whatever it stumbles over, the model itself is asked
-                pass
         if self.frames is None:
             return self._in_order(self.own.ask(rows))
         frame = self.frames.frame(rows)

@@ -5,74 +5,43 @@ people. That is about the model alone: it may use what says nothing about the ou
 unused what does.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from edfa.blanket import Blanket
-from edfa.errors import DataError, UnknownNameError, UnreadableError
-from edfa.reading import parse_object
+from edfa.errors import DataError, UnknownNameError
 from edfa.text import html
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["Usage", "UsageReport", "compare_usage", "permutation_usage"]
+__all__ = ["Usage", "UsageReport", "permutation_usage"]
 
 PERMUTATIONS = 3
 STILL = 1e-9  # a probability that moves by no more than this does not move
 
 
-@dataclass(frozen=True, eq=False)
-class Usage:
+class Usage(NamedTuple):
     """What a model's answers owe to each feature, by permutation.
 
-    Parameters
+    Attributes
     ----------
     turned
         The share of decisions that turn when the feature's values are permuted among people,
         (features,).
     moved
         The largest change of a probability, (features,).
-    people
-        The number of people asked about.
     """
 
     turned: Float64Array
     moved: Float64Array
-    people: int
 
     @property
     def used(self) -> BoolArray:
         """Which features the model uses, (features,): some probability moved."""
         return self.moved > STILL
-
-    def to_json(self) -> str:
-        """As JSON text; ``from_json`` reads it back, to the bit."""
-        return json.dumps(
-            {"turned": self.turned.tolist(), "moved": self.moved.tolist(), "people": self.people}
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> "Usage":
-        """What ``to_json`` wrote; UnreadableError for anything else."""
-        content = parse_object(text, "this usage")
-        try:
-            turned, moved = (
-                np.asarray(content[name], dtype=np.float64) for name in ("turned", "moved")
-            )
-            people = int(content["people"])
-        except (KeyError, TypeError, ValueError):
-            raise UnreadableError(
-                "this usage needs 'turned', 'moved' and 'people', all of them numbers"
-            ) from None
-        within = ((turned >= 0) & (turned <= 1)).all() and ((moved >= 0) & (moved <= 1)).all()
-        if turned.ndim != 1 or turned.shape != moved.shape or not within:
-            raise UnreadableError(
-                "this usage needs two numbers from 0 to 1 for each feature: 'turned' and 'moved'"
-            )
-        return cls(turned, moved, people)
 
 
 def permutation_usage(
@@ -128,47 +97,80 @@ def permutation_usage(
             again = ask(changed)
             turned[feature] += float((decide(again) != decisions).mean()) / PERMUTATIONS
             moved[feature] = max(moved[feature], float(np.abs(again - answers).max()))
-    return Usage(np.minimum(turned, 1.0), moved, len(people))
+    return Usage(np.minimum(turned, 1.0), moved)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class UsageReport:
     """What a model uses beside the outcome's Markov blanket, each as names in the order of the
     card.
 
+    "More" is meant beside the blanket: once its features are known, no test saw another one say
+    anything.
+
     Parameters
     ----------
-    target
-        The outcome.
-    shared
-        Features that the model uses and the blanket has.
-    only_used
-        Features that the model uses although no test saw them say more about the outcome than the
-        blanket does.
-    only_blanket
-        Features of the blanket that the model does not use.
-    neither
-        The others.
-    turned, moved
-        As in ``Usage``, by feature.
+    usage
+        What the model uses.
+    blanket
+        The outcome's Markov blanket.
+    names
+        The features in the order of the card, as many as ``usage`` has.
+
+    Examples
+    --------
+    >>> usage = Usage(np.array([0.2, 0.1, 0.0]), np.array([0.5, 0.4, 0.0]))
+    >>> names = ("savings", "height", "age")
+    >>> print(UsageReport(usage, Blanket("repays", {"savings": (), "age": ()}), names))
+    The model uses 1 feature that says something about repays: savings.
+    It uses 1 feature that was not seen to say more about repays: height.
+    It leaves out 1 feature that says something about repays: age.
     """
 
-    target: str
-    shared: tuple[str, ...]
-    only_used: tuple[str, ...]
-    only_blanket: tuple[str, ...]
-    neither: tuple[str, ...]
-    turned: dict[str, float]
-    moved: dict[str, float]
+    usage: Usage
+    blanket: Blanket
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.names) != len(self.usage.turned):
+            raise DataError(
+                f"there are {len(self.names)} names for a usage of "
+                f"{len(self.usage.turned)} features"
+            )
+        if strange := [name for name in self.blanket.features if name not in self.names]:
+            raise UnknownNameError("feature", strange[0], self.names)
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """Features that the model uses and the blanket has."""
+        return self._names(used=True, inside=True)
+
+    @property
+    def only_used(self) -> tuple[str, ...]:
+        """Features that the model uses although no test saw them say more about the outcome than
+        the blanket does.
+        """
+        return self._names(used=True, inside=False)
+
+    @property
+    def only_blanket(self) -> tuple[str, ...]:
+        """Features of the blanket that the model does not use."""
+        return self._names(used=False, inside=True)
+
+    def _names(self, used: bool, inside: bool) -> tuple[str, ...]:
+        frame = self.frame()
+        rows = (frame["used"] == used) & (frame["in_blanket"] == inside)
+        return tuple(frame["feature"][rows])
 
     @property
     def sentences(self) -> tuple[str, str, str]:
         """One sentence each: used and in the blanket, used alone, in the blanket alone."""
         says, adds = (" says", "s say"), (" was not seen to say", "s were not seen to say")
+        target = self.blanket.target
         return (
-            f"The model uses {_list(self.shared, says, f'something about {self.target}')}.",
-            f"It uses {_list(self.only_used, adds, f'more about {self.target}')}.",
-            f"It leaves out {_list(self.only_blanket, says, f'something about {self.target}')}.",
+            f"The model uses {_list(self.shared, says, f'something about {target}')}.",
+            f"It uses {_list(self.only_used, adds, f'more about {target}')}.",
+            f"It leaves out {_list(self.only_blanket, says, f'something about {target}')}.",
         )
 
     def __str__(self) -> str:
@@ -176,31 +178,22 @@ class UsageReport:
 
     def frame(self) -> pd.DataFrame:
         """One row a feature in the order of the card: feature, used, in_blanket, turned, moved."""
-        names = list(self.turned)
-        used, blanket = {*self.shared, *self.only_used}, {*self.shared, *self.only_blanket}
         return pd.DataFrame(
             {
-                "feature": names,
-                "used": [name in used for name in names],
-                "in_blanket": [name in blanket for name in names],
-                "turned": list(self.turned.values()),
-                "moved": [self.moved[name] for name in names],
+                "feature": self.names,
+                "used": self.usage.used,
+                "in_blanket": np.isin(self.names, self.blanket.features),
+                "turned": self.usage.turned,
+                "moved": self.usage.moved,
             }
         )
 
     def _repr_html_(self) -> str:
         words = ("no", "yes")
+        shown = self.frame().sort_values("turned", ascending=False, kind="stable")
         rows = [
-            [
-                row.feature,
-                words[bool(row.used)],
-                words[bool(row.in_blanket)],
-                f"{row.turned:.1%}",
-                f"{row.moved:.3f}",
-            ]
-            for row in self.frame()
-            .sort_values("turned", ascending=False, kind="stable")
-            .itertuples()
+            [name, words[used], words[inside], f"{turned:.1%}", f"{moved:.3f}"]
+            for name, used, inside, turned, moved in shown.itertuples(index=False)
         ]
         head = ["feature", "used", "in the blanket", ">decisions turned", ">largest change"]
         return html.fragment(*map(html.paragraph, self.sentences), html.table(head, rows))
@@ -214,35 +207,3 @@ def _list(names: Sequence[str], verb: tuple[str, str], what: str) -> str:
     if not names:
         return f"no {one}"
     return f"{len(names)} {one if len(names) == 1 else many}: {', '.join(names)}"
-
-
-def compare_usage(usage: Usage, blanket: Blanket, names: Sequence[str]) -> UsageReport:
-    """Hold what a model uses against the outcome's Markov blanket.
-
-    "More" is meant beside the blanket: once its features are known, no test saw another one say
-    anything. ``names``: the features in the order of the card, as many as ``usage`` has.
-
-    Examples
-    --------
-    >>> usage = Usage(np.array([0.2, 0.1, 0.0]), np.array([0.5, 0.4, 0.0]), 100)
-    >>> print(compare_usage(usage, Blanket("repays", {"savings": (), "age": ()}), ("savings",
-    ...     "height", "age")))
-    The model uses 1 feature that says something about repays: savings.
-    It uses 1 feature that was not seen to say more about repays: height.
-    It leaves out 1 feature that says something about repays: age.
-    """
-    if len(names) != len(usage.turned):
-        raise DataError(f"there are {len(names)} names for a usage of {len(usage.turned)} features")
-    if strange := [name for name in blanket.features if name not in names]:
-        raise UnknownNameError("feature", strange[0], names)
-    used = {name for name, is_used in zip(names, usage.used, strict=True) if is_used}
-    inside = set(blanket.features)
-    return UsageReport(
-        target=blanket.target,
-        shared=tuple(name for name in names if name in used and name in inside),
-        only_used=tuple(name for name in names if name in used and name not in inside),
-        only_blanket=tuple(name for name in names if name not in used and name in inside),
-        neither=tuple(name for name in names if name not in used and name not in inside),
-        turned=dict(zip(names, usage.turned.tolist(), strict=True)),
-        moved=dict(zip(names, usage.moved.tolist(), strict=True)),
-    )

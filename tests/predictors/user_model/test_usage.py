@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from edfa import Blanket
-from edfa.errors import DataError, UnknownNameError, UnreadableError
-from edfa.predictors.user_model.usage import Usage, compare_usage, permutation_usage
+from edfa.errors import DataError, UnknownNameError
+from edfa.predictors.user_model.usage import Usage, UsageReport, permutation_usage
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,6 @@ def test_no_more_people_than_said_and_the_same_by_seed(X):  # noqa: N803
 
     usage, again = (permutation_usage(ask, decide, X, seed=3, most=200) for _ in range(2))
     assert set(asked) == {200}
-    assert usage.people == 200
     assert usage.turned.tolist() == again.turned.tolist()
     assert usage.moved.tolist() == again.moved.tolist()
     assert (
@@ -79,30 +78,12 @@ def test_no_more_people_than_said_and_the_same_by_seed(X):  # noqa: N803
         permutation_usage(ask, decide, X[:0])
 
 
-def test_json_there_and_back_and_nothing_else():
-    usage = Usage(np.array([0.1, 1 / 3]), np.array([0.0, 0.7]), 90)
-    back = Usage.from_json(usage.to_json())
-    assert (back.turned.tolist(), back.moved.tolist(), back.people) == (
-        [0.1, 1 / 3],
-        [0.0, 0.7],
-        90,
-    )
-    for text in (
-        "[]",
-        "{}",
-        '{"turned": [2], "moved": [0], "people": 1}',
-        '{"turned": [0], "moved": [], "people": 1}',
-    ):
-        with pytest.raises(UnreadableError, match="this usage"):
-            Usage.from_json(text)
-
-
 def test_against_the_blanket():
-    usage = Usage(np.array([0.2, 0.1, 0.0, 0.0]), np.array([0.5, 0.4, 0.0, 0.0]), 100)
+    usage = Usage(np.array([0.2, 0.1, 0.0, 0.0]), np.array([0.5, 0.4, 0.0, 0.0]))
     blanket = Blanket("repays", {"savings": ("wage",)})
-    report = compare_usage(usage, blanket, ("savings", "<b>height</b>", "wage", "shoe"))
+    report = UsageReport(usage, blanket, ("savings", "<b>height</b>", "wage", "shoe"))
     assert (report.shared, report.only_used) == (("savings",), ("<b>height</b>",))
-    assert (report.only_blanket, report.neither) == (("wage",), ("shoe",))
+    assert report.only_blanket == ("wage",)
     frame = report.frame().set_index("feature")
     assert frame["used"].tolist() == [True, True, False, False]
     assert frame["in_blanket"].tolist() == [True, False, True, False]
@@ -115,15 +96,13 @@ def test_against_the_blanket():
 
 def test_every_sentence_has_its_plural_and_its_none():
     names = ("a", "b", "c", "d")
-    everything = compare_usage(
-        Usage(np.ones(4), np.ones(4), 9), Blanket("y", {"a": (), "b": ()}), names
-    )
+    everything = UsageReport(Usage(np.ones(4), np.ones(4)), Blanket("y", {"a": (), "b": ()}), names)
     assert everything.sentences == (
         "The model uses 2 features that say something about y: a, b.",
         "It uses 2 features that were not seen to say more about y: c, d.",
         "It leaves out no feature that says something about y.",
     )
     with pytest.raises(UnknownNameError, match="no feature named 'z'"):
-        compare_usage(Usage(np.ones(4), np.ones(4), 9), Blanket("y", {"z": ()}), names)
+        UsageReport(Usage(np.ones(4), np.ones(4)), Blanket("y", {"z": ()}), names)
     with pytest.raises(DataError, match="1 names for a usage of 4"):
-        compare_usage(Usage(np.ones(4), np.ones(4), 9), Blanket("y", {}), ("a",))
+        UsageReport(Usage(np.ones(4), np.ones(4)), Blanket("y", {}), ("a",))
