@@ -17,7 +17,7 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel
 
-from edfa.advice.answer_log import AnswerLog
+from edfa.advice.interview import AnswerLog
 from edfa.advice.batch import advise
 from edfa.advice.receipt import Receipt, now
 from edfa.advice.verify import verify as verify_receipt

@@ -59,8 +59,14 @@ class CalibrationPeople:
         if not len(complete.X):
             raise EmptyTableError("there is nobody to certify on")
         _check_not_repeated(complete.X, fitted.train.X)
-        twins = check_disjoint_from_training(people, complete.X, fitted)
-        return replace(complete, warnings=(*complete.warnings, *twins))
+        warnings = check_disjoint_from_training(people, complete.X, fitted)
+        if moved := int(complete.at_edge.sum()):
+            at_edge = (
+                f"{moved} of {len(complete.X)} people have a number that nobody had in training; "
+                "it was taken at the edge of what was seen"
+            )
+            warnings = (at_edge, *warnings)
+        return replace(complete, warnings=warnings)
 
 
 def encode_complete(people: Any, fitted: FittedAdvisor) -> CalibrationPeople:
@@ -87,7 +93,7 @@ def encode_complete(people: Any, fitted: FittedAdvisor) -> CalibrationPeople:
         outside = [column.outside(people.frame[column.name]) for column in columns]
         X = fitted.encoder.encode(people.frame)  # noqa: N806
         fitted.model.remember(X, people.frame)
-        return _with_edge(X, np.logical_or.reduce(outside), fitted.group_of(people))
+        return CalibrationPeople(X, np.logical_or.reduce(outside), fitted.group_of(people))
     return _encode_frame(to_pandas(people).reset_index(drop=True), fitted)
 
 
@@ -117,19 +123,13 @@ def _encode_frame(frame: pd.DataFrame, fitted: FittedAdvisor) -> CalibrationPeop
             elif gaps.any() and counts:  # training people had none: it stands for nothing
                 why = _why_needed(fitted, column.name)
                 raise DataError(f"row {int(gaps.argmax())}: {column.name} is empty; {why}")
-    at_edge = np.zeros(len(frame), dtype=bool)
-    for row, flags in encoded.flags.items():
-        at_edge[row] = any(flag.kind != "left_out" for flag in flags)
-    return _with_edge(encoded.X, at_edge, fitted.group_of(encoded.X))
-
-
-def _with_edge(X: Float32Array, at_edge: BoolArray, group: ObjectArray) -> CalibrationPeople:  # noqa: N803
-    """People with a warning about those who were moved to the edge, if there are any."""
-    warning = (
-        f"{int(at_edge.sum())} of {len(X)} people have a number that nobody had in training; "
-        "it was taken at the edge of what was seen"
-    )
-    return CalibrationPeople(X, at_edge, group, (warning,) if at_edge.any() else ())
+    moved = [
+        row
+        for row, flags in encoded.flags.items()
+        if any(flag.kind != "left_out" for flag in flags)
+    ]
+    at_edge = np.isin(np.arange(len(frame)), moved)
+    return CalibrationPeople(encoded.X, at_edge, fitted.group_of(encoded.X))
 
 
 def _needed(fitted: FittedAdvisor) -> BoolArray:
@@ -219,9 +219,8 @@ def check_disjoint_from_training(
     size = min(len(rows), len(learnt))
     if _by_chance(_repeats(rows, size), size, _repeats(learnt, size), size) < CHANCE:
         messages.append(
-            f"{_repeats(rows, len(rows))} of {len(rows)} people have exactly the facts of "
-            "another of them, more than "
-            "chance explains; a person who is there twice counts twice"
+            f"{_repeats(rows, len(rows))} of {len(rows)} people have exactly the facts of another "
+            "of them, more than chance explains; a person who is there twice counts twice"
         )
     return tuple(messages)
 

@@ -42,9 +42,8 @@ class Comparison:
         """Both figures and their difference, in one line."""
         verb = "cost" if self.lost >= 0 else "gain"
         return (
-            f"Directions of the card {verb} {abs(self.lost):.4f} of the AUROC: "
-            f"{self.auroc:.4f} with them, "
-            f"{self.auroc_free:.4f} without ({self.people} people)."
+            f"Directions of the card {verb} {abs(self.lost):.4f} of the AUROC: {self.auroc:.4f} "
+            f"with them, {self.auroc_free:.4f} without ({self.people} people)."
         )
 
     def to_json(self) -> str:

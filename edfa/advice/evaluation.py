@@ -137,8 +137,7 @@ class AdvisorEvaluation(Outcomes):
         auroc = "" if self.auroc is None else f"AUROC {self.auroc:.3f}, "
         return (
             f"{self.people} people: right about {self.accuracy_end:.1%} when all is asked "
-            f"({known}), {auroc}"
-            f"{self.saved:.0%} of the cost saved; {risk}."
+            f"({known}), {auroc}{self.saved:.0%} of the cost saved; {risk}."
         )
 
     def __str__(self) -> str:

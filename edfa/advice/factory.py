@@ -137,15 +137,13 @@ def _tell_directions(model: Predictor, schema: Schema) -> None:
     leave_out = "or leave directions out: obey_directions=False"
     if "monotone" not in model.get_params(deep=False):
         raise SettingError(
-            f"{first}: the card says which way is good, and a {type(model).__name__} "
-            "cannot obey it; "
-            f"use predictor='xgb', {leave_out}"
+            f"{first}: the card says which way is good, and a {type(model).__name__} cannot obey "
+            f"it; use predictor='xgb', {leave_out}"
         )
     if model.obeys_directions and len(schema.classes) > 2:
         raise SettingError(
-            f"{first}: the card says which way is good, and a {type(model).__name__} "
-            "obeys it between two classes, "
-            f"not {len(schema.classes)}; use predictor='mlp', {leave_out}"
+            f"{first}: the card says which way is good, and a {type(model).__name__} obeys it "
+            f"between two classes, not {len(schema.classes)}; use predictor='mlp', {leave_out}"
         )
     if model.get_params(deep=False)["monotone"] is None:
         model.set_params(monotone=directions)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from edfa.advice.answer_log import Event
 from edfa.errors import MismatchError, UnreadableError
 from edfa.reading import parse, parse_object
 
@@ -51,10 +50,3 @@ class KeptInterview:
                 f"the interview was held with advisor {theirs}, not {advisor!r}; begin a new one"
             )
         return kept
-
-    def log(self) -> list[Event]:
-        """What was said, in order."""
-        return [
-            parse(Event, event, f"events.{i}", UnreadableError)
-            for i, event in enumerate(self.events)
-        ]

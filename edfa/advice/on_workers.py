@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -96,12 +95,8 @@ class Crew:
         with warnings.catch_warnings():  # an advisor may be large: it is sent once a worker
             warnings.filterwarnings("ignore", "Sending large graph")
             return self.executor.submit(
-                _work_away, self._key, str(versions()), folder, sent, work, args
+                _work_away, _key(self.fitted), str(versions()), folder, sent, work, args
             )
-
-    @cached_property
-    def _key(self) -> str:
-        return _key(self.fitted)
 
 
 def roll_out_away(

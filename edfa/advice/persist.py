@@ -443,9 +443,8 @@ def _plain(part: Policy | Searcher, name: str, value: Any) -> Any:
         same = False
     if not same:
         raise SettingError(
-            f"an advisor with this {type(part).__name__} cannot be saved: its {name} is "
-            "no plain setting; "
-            "give it by name"
+            f"an advisor with this {type(part).__name__} cannot be saved: its {name} is no plain "
+            "setting; give it by name"
         )
     return value
 

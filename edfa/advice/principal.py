@@ -100,11 +100,9 @@ def _named(
     for name in names:
         if fitted.schema[name].sensitive and not nameable.get(name, "").strip():
             raise DataError(
-                f"{name} is sensitive and among the principal reasons of this refusal; "
-                "none may be left out, so there "
-                f"is no letter: fit the advisor without {name}, or give the legal basis "
-                "for naming it under [nameable] "
-                "in letter.toml"
+                f"{name} is sensitive and among the principal reasons of this refusal; none may be "
+                f"left out, so there is no letter: fit the advisor without {name}, or give the "
+                "legal basis for naming it under [nameable] in letter.toml"
             )
     basis = "; ".join(
         dict.fromkeys(nameable[name] for name in names if fitted.schema[name].sensitive)

@@ -188,16 +188,14 @@ class Verification:
             "other_advisor": "The receipt is of another advisor.",
             "changed": "The receipt does not hold.",
         }[self.outcome]
-        made = [_under(*self.certificates)] if self.certificates else []
+        made = []
+        if self.certificates:
+            then, today = (f"certificate {c}" if c else "no certificate" for c in self.certificates)
+            made = [f"The receipt was made under {then}; the advisor now has {today}."]
         changes = [f"{d.part}: {d.receipt!r} then, {d.today!r} today." for d in self.differences]
         words = {"none": "not there", "right": "right", "wrong": "wrong", "missing": "missing"}
         signature = words.get(self.signature, "not checked")
         return " ".join([*made, verdict, *changes, f"The signature is {signature}."])
-
-
-def _under(then: str, today: str) -> str:
-    names = [f"certificate {name}" if name else "no certificate" for name in (then, today)]
-    return f"The receipt was made under {names[0]}; the advisor now has {names[1]}."
 
 
 def check_key(key: bytes, whose: str = "the key") -> bytes:

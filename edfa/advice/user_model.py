@@ -21,9 +21,8 @@ def check_reference(predictor: str | Predictor, reference: str) -> None:
         "all_features",
     ):
         raise SettingError(
-            f"reference={reference!r}: a promise about a model of your own is held "
-            "against that model with everything "
-            "known, reference='all_features'"
+            f"reference={reference!r}: a promise about a model of your own is held against that "
+            "model with everything known, reference='all_features'"
         )
 
 

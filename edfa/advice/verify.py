@@ -2,9 +2,8 @@
 named.
 """
 
-from edfa.advice.answer_log import Event
 from edfa.advice.fitted import FittedAdvisor
-from edfa.advice.interview import Interview
+from edfa.advice.interview import Event, Interview
 from edfa.advice.promise import CertifyLater
 from edfa.advice.receipt import Difference, Receipt, Verification, check_key
 from edfa.data.rules import Overlay

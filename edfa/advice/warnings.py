@@ -21,9 +21,8 @@ MANY_LEVELS = 10
 BINS = 32
 # Words of columns that are filled in once the outcome is known.
 AFTERWARDS = frozenset(
-    "recovered recovery recoveries chargeoff charged writeoff outcome result decision "
-    "verdict collection collections"
-    " settlement foreclosure after afterwards final".split()
+    "recovered recovery recoveries chargeoff charged writeoff outcome result decision verdict "
+    "collection collections settlement foreclosure after afterwards final".split()
 )
 
 

@@ -15,7 +15,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
-from edfa.advice.answer_log import Event
+from edfa.advice.interview import Event
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.interview import Interview
 from edfa.advice.principal import NamedReason, Reasons, find_reasons
