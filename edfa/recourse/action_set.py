@@ -1,27 +1,271 @@
-"""Card and rules as arrays: which value of which feature may be proposed to whom, and at what
-effort.
+"""Card and rules as arrays: which value of which feature may be proposed to whom, at what effort,
+and what follows from it.
+
+What follows from a plan by itself are numbers that grow while it takes its time, and features
+linked by a formula. A person who finishes a degree in two years is two years older then, and a loan
+over fewer months has a higher instalment. Whoever makes a plan's changes to a row, to judge it now
+or when more is known, makes these with it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
+from graphlib import TopologicalSorter
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from edfa.data.encode import Encoder, Measure
+from edfa.data.encode import Encoder, Levels, Measure
+from edfa.data.feature import Feature, months_of
+from edfa.data.formula import Formula
 from edfa.data.rules import ANY_VALUE, Rules
-from edfa.data.schema import Feature
-from edfa.explanation.necessity import Support
+from edfa.data.schema import Schema
+from edfa.explanation.support import Support
 from edfa.people import Background
-from edfa.predictors.base import ModelCache
-from edfa.recourse.consequences import Consequences
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, IntArray
 
-__all__ = ["ActionSet", "JointValues"]
+__all__ = ["ActionSet", "Consequences", "JointValues", "Link"]
 
 WAYS: Mapping[str, int] = {"up": 1, "down": -1}
 TENTHS = 10  # groups of training people by which numbers count as seen together
+
+
+class Link(NamedTuple):
+    """A feature that follows from others: its index, the indices of the others, and the formula."""
+
+    target: int
+    parts: tuple[int, ...]
+    formula: Formula
+
+
+@dataclass(frozen=True, eq=False)
+class Consequences:
+    """How long changes take, what grows meanwhile, and what is linked by a formula.
+
+    Parameters
+    ----------
+    encoder
+        How values are encoded.
+    takes
+        The months that a change of each feature takes, of an ordinal feature one level,
+        (features,).
+    per_month
+        By how much each feature grows in a month, in the feature's own unit, (features,).
+    links
+        The linked features, in an order in which every formula has what it needs.
+    """
+
+    encoder: Encoder
+    takes: Float64Array
+    per_month: Float64Array
+    links: tuple[Link, ...] = ()
+
+    @classmethod
+    def of(cls, schema: Schema, encoder: Encoder, limits: Rules) -> "Consequences":
+        """What card and rules say; nothing follows from anything in the paper's reading."""
+        if limits.reading == "paper":
+            return cls(encoder, np.zeros(len(schema)), np.zeros(len(schema)))
+        takes = [months_of(limits.takes.get(f.name, f.takes)) for f in schema]
+        per_year = [float(limits.per_year.get(f.name, f.per_year)) for f in schema]
+        formulas = {name: Formula.of(text) for name, text in limits.linked.items()}
+        order = TopologicalSorter(
+            {name: formula.names for name, formula in formulas.items()}
+        ).static_order()
+        links = [
+            Link(
+                schema.index(name),
+                tuple(schema.index(part) for part in formulas[name].names),
+                formulas[name],
+            )
+            for name in order
+            if name in formulas
+        ]
+        return cls(encoder, np.array(takes), np.array(per_year) / 12, tuple(links))
+
+    @cached_property
+    def following(self) -> BoolArray:
+        """Which features may move although a plan does not change them, (features,)."""
+        following: BoolArray = self.per_month != 0
+        following[[link.target for link in self.links]] = True
+        return following
+
+    @cached_property
+    def inputs(self) -> BoolArray:
+        """Which features a linked one follows from, (features,)."""
+        inputs = np.zeros(len(self.takes), dtype=bool)
+        inputs[[part for link in self.links for part in link.parts]] = True
+        return inputs
+
+    @cached_property
+    def involved(self) -> BoolArray:
+        """Which features may move by themselves, or move others by a formula, (features,)."""
+        return self.following | self.inputs
+
+    @cached_property
+    def nothing(self) -> bool:
+        """Whether nothing ever follows from a change."""
+        return not self.following.any()
+
+    def moves_others(self, features: IntArray) -> BoolArray:
+        """Which of ``features`` (n,), when changed, may move another one of them, (n,)."""
+        grows = self.per_month[features] != 0
+        timed = (self.takes[features] > 0) | grows
+        inputs = {part for link in self.links if link.target in features for part in link.parts}
+        return np.asarray((timed & (grows.sum() > grows)) | np.isin(features, list(inputs)))
+
+    def months(self, features: IntArray, facts: Float32Array, to: Float32Array) -> Float64Array:
+        """How long change sets take, (rows,): changes are made at the same time, so the longest
+        counts.
+
+        ``facts`` and ``to`` (NaN: unchanged) are (rows, features), with one column for each of
+        ``features``.
+        """
+        timed = np.flatnonzero((self.takes[features] > 0) | (self.per_month[features] != 0))
+        needed = self.months_of_each(features[timed], facts[:, timed], to[:, timed])
+        needed[np.isnan(to[:, timed])] = 0.0
+        return np.asarray(needed.max(axis=1, initial=0.0))
+
+    def months_of_each(
+        self, features: IntArray, own: Float32Array, value: Float32Array
+    ) -> Float64Array:
+        """How long single changes from ``own`` to ``value`` take, in the shape of both.
+
+        ``features`` has one index for each column of the last axis, or a single one for all.
+        """
+        levelled, whole, scale = (part[features] for part in self._kinds)
+        moved = (value - own).astype(float)
+        needed = self.takes[features] * np.where(levelled, np.abs(moved), 1.0)
+        distance = moved * scale
+        per_month = self.per_month[features]  # what grows by itself is reached by waiting
+        pace = np.where(per_month == 0, np.nan, per_month)
+        waited = np.where(whole, np.round(distance), distance) / pace
+        return np.where(waited > 0, waited, needed)
+
+    @cached_property
+    def _kinds(self) -> tuple[BoolArray, BoolArray, Float64Array]:
+        """Which features are ordered levels, which are counted in whole numbers, and the scale of
+        those that are measured, NaN for all others; (features,) each.
+        """
+        columns = self.encoder.columns
+        levelled = [isinstance(column, Levels) and column.ordered for column in columns]
+        scale = [column.scale if isinstance(column, Measure) else np.nan for column in columns]
+        whole = [column.whole for column in columns]
+        return np.array(levelled), np.array(whole), np.array(scale)
+
+    def apply(
+        self, features: IntArray, facts: Float32Array, to: Float32Array, *, growth: bool = True
+    ) -> tuple[Float32Array, BoolArray]:
+        """Rows with the changes and all that follows from them made, and which of them are
+        possible, (rows,).
+
+        ``facts`` (NaN: not known) and ``to`` (NaN: unchanged) are (rows, features), with one column
+        for each of ``features``. Impossible is that a linked feature is known and a feature of its
+        formula is not, and that one change waits longer than another that grows meanwhile. Without
+        ``growth`` no time passes.
+        """
+        rows, fine = np.where(np.isnan(to), facts, to), np.ones(len(to), dtype=bool)
+        if self.nothing or not len(to):
+            return rows, fine
+        months = self.months(features, facts, to)
+        growing = np.flatnonzero(self.per_month[features])
+        if len(growing):
+            fine = self._wait_as_long(features[growing], facts[:, growing], to[:, growing], months)
+        for column in growing if growth and months.any() else ():
+            stays = np.isnan(to[:, column])
+            rows[stays, column] = self._grown(
+                int(features[column]), rows[stays, column], months[stays]
+            )
+        position = {feature: column for column, feature in enumerate(features.tolist())}
+        for link in self.links:
+            if link.target in position:
+                fine &= self._link(link, position, facts, rows)
+        return rows, fine
+
+    def _wait_as_long(
+        self, features: IntArray, facts: Float32Array, to: Float32Array, months: Float64Array
+    ) -> BoolArray:
+        """Whether all that is reached by waiting takes as long as the whole plan, but for one unit,
+        (rows,); ``features`` are those that grow.
+        """
+        grows = self.per_month[features]
+        waits = (to - facts) * np.sign(grows) > 0
+        enough = self.months_of_each(features, facts, to) > months[:, None] - 1 / np.abs(grows)
+        return np.asarray((~waits | enough).all(axis=1))
+
+    def _grown(self, feature: int, codes: Float32Array, months: Float64Array) -> Float32Array:
+        """Values (n,) of a feature after ``months`` (n,); whole numbers grow by whole numbers,
+        states not at all.
+        """
+        column = self.encoder.columns[feature]
+        if not isinstance(column, Measure):
+            return codes
+        growth = self.per_month[feature] * months
+        if column.whole:
+            growth = np.trunc(growth + 1e-9)
+        grown = _encode(column, _decode(column, codes) + growth)
+        stays = np.isnan(codes) | (growth == 0) | np.isin(codes, column.slots)
+        return np.where(stays, codes, grown)
+
+    def _link(
+        self, link: Link, position: Mapping[int, int], facts: Float32Array, rows: Float32Array
+    ) -> BoolArray:
+        """Move one linked column of ``rows`` where a part of its formula moved; whether that could
+        be done, (rows,).
+
+        ``position`` is the column of each feature that is there.
+        """
+        fine, target = np.ones(len(rows), dtype=bool), position[link.target]
+        here = [position[part] for part in link.parts if part in position]
+        moved = (rows[:, here] != facts[:, here]) & ~np.isnan(rows[:, here])
+        which = np.flatnonzero(moved.any(axis=1) & ~np.isnan(rows[:, target]))
+        if len(here) < len(link.parts):
+            fine[which] = False
+        elif len(which):
+            numbers = [self._numbers(part, rows[which, position[part]]) for part in link.parts]
+            result = link.formula(dict(zip(link.formula.names, numbers, strict=True)))
+            codes = self._codes(link.target, result)
+            fine[which] = ~np.isnan(codes)
+            rows[which, target] = np.where(np.isnan(codes), rows[which, target], codes)
+        return fine
+
+    def _numbers(self, feature: int, codes: Float32Array) -> Float64Array:
+        """Codes as the numbers of a formula: measurements, levels that are numbers, or positions
+        from 1; else NaN.
+        """
+        column = self.encoder.columns[feature]
+        special = np.isnan(codes) | np.isin(codes, column.slots)
+        if isinstance(column, Measure):
+            return np.where(special, np.nan, _decode(column, codes))
+        levels = _numbers_of_levels(column)
+        return np.where(special, np.nan, levels[np.where(special, 0, codes).astype(np.intp)])
+
+    def _codes(self, feature: int, numbers: Float64Array) -> Float32Array:
+        """Numbers as codes: the nearest that the feature can have; NaN for NaN."""
+        column = self.encoder.columns[feature]
+        if isinstance(column, Measure):
+            return _encode(column, np.round(numbers) if column.whole else numbers)
+        levels = _numbers_of_levels(column)
+        nearest = np.abs(levels - np.nan_to_num(numbers)[:, None]).argmin(axis=1)
+        return np.where(np.isnan(numbers), np.nan, nearest).astype(np.float32)
+
+
+def _decode(column: Measure, codes: Float32Array) -> Float64Array:
+    """Codes as measurements, whole ones to the nearest whole number."""
+    numbers = codes.astype(float) * column.scale + column.mean
+    return np.round(numbers) if column.whole else numbers
+
+
+def _encode(column: Measure, numbers: Float64Array) -> Float32Array:
+    """Measurements as codes, those outside the range at its end."""
+    inside = np.clip(numbers, column.low, column.high)
+    return ((inside - column.mean) / column.scale).astype(np.float32)
+
+
+def _numbers_of_levels(column: Levels) -> Float64Array:
+    """The number that stands for each level in a formula: itself, or its position from 1."""
+    positions = np.arange(1.0, len(column.levels) + 1)
+    return positions if column.words else np.array(column.levels, dtype=float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +301,6 @@ class ActionSet:
         Pairs of features whose values must have been seen together.
     consequences
         How long changes take, what grows meanwhile, and what is linked.
-    cache
-        Results that are worked out once for a model and a set of known features.
     """
 
     rules: Rules
@@ -74,7 +316,6 @@ class ActionSet:
     forbidden: tuple[tuple[int, float, float], ...]
     joint_values: tuple["JointValues", ...]
     consequences: Consequences
-    cache: ModelCache = field(repr=False)
 
     @classmethod
     def of(
@@ -113,8 +354,8 @@ class ActionSet:
             effort=np.array([_effort(f, encoder, limits) * limits.weight(f.name) for f in schema]),
             value_range=np.array(
                 [
-                    _value_range(support.values[j], encoder.columns[j].slots)
-                    for j in range(len(schema))
+                    _value_range(v, c.slots)
+                    for v, c in zip(support.values, encoder.columns, strict=True)
                 ]
             ),
             special_values=tuple(column.slots for column in encoder.columns),
@@ -123,21 +364,16 @@ class ActionSet:
                 for name, old, new in limits.forbidden
             ),
             joint_values=tuple(
-                JointValues.of(support, rows, index[a], index[b]) for a, b in limits.together
+                JointValues(support, rows, (index[a], index[b])) for a, b in limits.together
             ),
             consequences=Consequences.of(schema, encoder, limits),
-            cache=support.cache,
         )
 
     @cached_property
     def floor(self) -> Float32Array:
         """The largest special value of each ordered feature, -inf if it has none, (features,)."""
-        return np.array(
-            [
-                s.max() if len(s) and o else -np.inf
-                for s, o in zip(self.special_values, self.ordered, strict=True)
-            ]
-        )
+        largest = [values.max(initial=-np.inf) for values in self.special_values]
+        return np.where(self.ordered, largest, -np.inf)
 
     @cached_property
     def ends(self) -> Float32Array:
@@ -148,21 +384,18 @@ class ActionSet:
         left out.
         """
         ends = np.full((2, len(self.free)), np.nan, dtype=np.float32)
-        for j, (values, special) in enumerate(
-            zip(self.support.values, self.special_values, strict=True)
-        ):
-            closed = [new for feature, old, new in self.forbidden if feature == j and np.isnan(old)]
-            measured = values[~np.isin(values, [*special, *closed])]
+        closed = [(feature, new) for feature, old, new in self.forbidden if np.isnan(old)]
+        for j, values in enumerate(self.support.values):
+            never = [new for feature, new in closed if feature == j]
+            measured = values[~np.isin(values, [*self.special_values[j], *never])]
             if len(measured):
                 ends[:, j] = measured[0], measured[-1]
         return ends
 
     @cached_property
-    def with_special_values(self) -> tuple[int, ...]:
+    def with_special_values(self) -> list[int]:
         """The indices of the features that have special values."""
-        return tuple(
-            j for j, special_values in enumerate(self.special_values) if len(special_values)
-        )
+        return [j for j, values in enumerate(self.special_values) if len(values)]
 
     @cached_property
     def max_changes(self) -> int:
@@ -202,21 +435,9 @@ class ActionSet:
             )
             permitted &= ~((feature == j) & moves)
         if self.rules.max_months is not None:
-            permitted &= self._months(feature, own, value) <= self.rules.max_months + 1e-6
+            months = self.consequences.months_of_each(feature, own, value)
+            permitted &= months <= self.rules.max_months + 1e-6
         return np.asarray(permitted)
-
-    def _months(self, feature: IntArray, own: Float32Array, value: Float32Array) -> Float64Array:
-        """How long changes take, in the shape of ``value``; the arguments are those of
-        ``permits_value``.
-        """
-        own, value = np.broadcast_arrays(own, value)
-        column = np.broadcast_to(feature, value.shape[-1:] if np.size(feature) > 1 else value.shape)
-        months = np.zeros(value.shape)
-        for j in np.unique(feature).tolist():
-            if self.consequences.takes[j] or self.consequences.per_month[j]:
-                here = np.broadcast_to(column == j, value.shape)
-                months[here] = self.consequences.months_of_change(j, own[here], value[here])
-        return months
 
     def whole(self, features: IntArray, values: Float32Array) -> Float32Array:
         """Values (rows, features) at the nearest level or, of features that are counted in whole
@@ -228,8 +449,9 @@ class ActionSet:
             if not isinstance(encoding, Measure):
                 rounded[:, column] = np.round(values[:, column])
             elif encoding.whole:
-                numbers = np.round(values[:, column].astype(float) * encoding.scale + encoding.mean)
-                rounded[:, column] = (numbers - encoding.mean) / encoding.scale
+                rounded[:, column] = (
+                    _decode(encoding, values[:, column]) - encoding.mean
+                ) / encoding.scale
         return rounded
 
     def snap(self, feature: int, to: npt.ArrayLike) -> Float32Array:
@@ -241,11 +463,8 @@ class ActionSet:
             return np.full(target.shape, np.nan, dtype=np.float32)
         right = np.minimum(np.searchsorted(values, target), len(values) - 1)
         left = np.maximum(right - 1, 0)
-        return np.where(
-            np.abs(values[left] - target) <= np.abs(values[right] - target),
-            values[left],
-            values[right],
-        )
+        nearer = np.abs(values[left] - target) <= np.abs(values[right] - target)
+        return np.where(nearer, values[left], values[right])
 
     def allows(self, mask: BoolArray, facts: Float32Array, to: Float32Array) -> BoolArray:
         """Which change sets change something and break no rule about values, (rows,).
@@ -269,17 +488,16 @@ class ActionSet:
         """
         allowed = np.ones(len(facts), dtype=bool)
         for pair in self.joint_values:
-            if mask[pair.first] and mask[pair.second]:
-                columns = [int(np.count_nonzero(mask[:j])) for j in (pair.first, pair.second)]
-                touched = ~np.isnan(to[:, columns]).all(axis=1)
-                after = np.where(np.isnan(to[:, columns]), facts[:, columns], to[:, columns])
-                allowed &= ~touched | pair.seen(after)
+            if mask[list(pair.features)].all():
+                columns = [int(np.count_nonzero(mask[:feature])) for feature in pair.features]
+                new = to[:, columns]
+                after = np.where(np.isnan(new), facts[:, columns], new)
+                allowed &= np.isnan(new).all(axis=1) | pair.seen(after)
         if not self.consequences.nothing:
             allowed &= self.consequences.apply(np.flatnonzero(mask), facts, to)[1]
         return allowed
 
 
-@dataclass(frozen=True, eq=False)
 class JointValues:
     """Two features, and which of their values training people have together.
 
@@ -287,38 +505,28 @@ class JointValues:
 
     Parameters
     ----------
-    first, second
-        The indices of the features.
-    borders
-        For each of the two, the values at which another tenth begins; of a category or a level,
-        every value.
-    codes
-        The codes of the pairs of tenths or values that were seen, ascending.
+    support, rows
+        The values of the training people, and their encoded facts, (training people, features).
+    features
+        The indices of the two.
     """
 
-    first: int
-    second: int
-    borders: tuple[Float32Array, Float32Array]
-    codes: Int64Array
-
-    @classmethod
-    def of(cls, support: Support, rows: Float32Array, first: int, second: int) -> "JointValues":
-        """The values of two features that the training people ``rows`` (training people, features)
-        have together.
-        """
-        borders = (_borders(support, first), _borders(support, second))
-        empty = cls(first, second, borders, np.zeros(0, dtype=np.int64))
-        return replace(empty, codes=np.unique(empty._codes(rows[:, [first, second]])))
+    def __init__(self, support: Support, rows: Float32Array, features: tuple[int, int]) -> None:
+        self.features = features
+        self._borders = [_borders(support, feature) for feature in features]
+        self._known = np.unique(self._codes(rows[:, features]))
 
     def seen(self, pairs: Float32Array) -> BoolArray:
         """Whether training people have each of ``pairs`` (pairs, 2) together, (pairs,)."""
-        return np.isin(self._codes(pairs), self.codes)
+        return np.isin(self._codes(pairs), self._known)
 
     def _codes(self, pairs: Float32Array) -> Int64Array:
-        positions = [
-            np.searchsorted(b, pairs[:, i], side="right") for i, b in enumerate(self.borders)
-        ]
-        return np.asarray(positions[0] * (len(self.borders[1]) + 1) + positions[1], dtype=np.int64)
+        """A number for each pair (pairs, 2), equal if both values are as good as equal."""
+        first, second = (
+            np.searchsorted(borders, values, side="right")
+            for borders, values in zip(self._borders, pairs.T, strict=True)
+        )
+        return np.asarray(first * (len(self._borders[1]) + 1) + second, dtype=np.int64)
 
 
 def _borders(support: Support, feature: int) -> Float32Array:
@@ -358,14 +566,10 @@ def _code(encoder: Encoder, name: str, value: str | float) -> float:
 
 def _direction(feature: Feature, limits: Rules, favourable: bool) -> int:
     """1: only up, -1: only down, 0: either way; towards the favourable class only the good way."""
-    by_rules = WAYS.get(limits.directions.get(feature.name, ""), 0)
-    if limits.reading == "paper":
-        return by_rules
-    return (
-        WAYS.get(feature.change, 0)
-        or by_rules
-        or (WAYS.get(feature.monotone or "", 0) if favourable else 0)
-    )
+    ways: list[str | None] = [limits.directions.get(feature.name)]
+    if limits.reading == "card":
+        ways = [feature.change, *ways, feature.monotone if favourable else None]
+    return next(filter(None, (WAYS.get(way or "") for way in ways)), 0)
 
 
 def _effort(feature: Feature, encoder: Encoder, limits: Rules) -> float:
@@ -375,12 +579,11 @@ def _effort(feature: Feature, encoder: Encoder, limits: Rules) -> float:
     What grows by itself takes an effort of one a year.
     """
     column = encoder[feature.name]
-    if feature.effort is None:
-        per_year = (
-            limits.per_year.get(feature.name, feature.per_year) if limits.reading == "card" else 0
-        )
-        return column.scale / abs(per_year) if per_year and isinstance(column, Measure) else 1.0
-    return feature.effort * (column.scale if isinstance(column, Measure) else 1.0)
+    scale = column.scale if isinstance(column, Measure) else None
+    if feature.effort is not None:
+        return feature.effort * (scale or 1.0)
+    per_year = limits.per_year.get(feature.name, feature.per_year)
+    return scale / abs(per_year) if scale and per_year and limits.reading == "card" else 1.0
 
 
 def _value_range(values: Float32Array, slots: Float32Array) -> float:

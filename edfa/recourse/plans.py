@@ -21,7 +21,7 @@ from edfa.data.schema import Schema
 from edfa.errors import DataError, EdfaError, UnreadableError
 from edfa.people import Background, People, Provenance
 from edfa.reading import parse
-from edfa.recourse.consequences import Consequences
+from edfa.recourse.action_set import Consequences
 from edfa.text import html, summaries
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 

@@ -18,8 +18,7 @@ from edfa.fingerprint import canonical
 from edfa.people import Background, People
 from edfa.predictors.base import ModelCache, Predictor, UnfittedError
 from edfa.recourse.action_set import ActionSet
-from edfa.recourse.crowd import Crowd
-from edfa.recourse.sense import Sense
+from edfa.recourse.sense import Crowd, Sense
 from edfa.recourse.survival import Completions, PlannedChanges, Survival
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int8Array, IntArray
 
@@ -393,7 +392,7 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         """
         if actions.rules.reading == "paper" or not (self.holds_further or self.min_support != 0):
             return None
-        return Sense.of(self.crowd_, self.holds_further, self.min_support)
+        return Sense(self.crowd_, self.holds_further, self.min_support)
 
     @abstractmethod
     def search(self, problem: SearchProblem) -> Candidates:

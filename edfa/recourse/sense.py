@@ -7,30 +7,127 @@ older, and would work today.
 A number that works only between 39 and 42 is an accident of one fitted model. A plan *holds
 further* if its numbers may go as far again, or up to the end of what training people have, and the
 decision stays turned. Where it leads, from its values to the farthest that hold, there must be
-enough training people (its *support*).
+enough training people (its *support*): the ``Crowd`` counts them.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from edfa.recourse.crowd import Crowd, HeadCount
-from edfa.typing import BoolArray, Float32Array, IntArray
+from edfa.typing import BoolArray, Float32Array, Int64Array, IntArray
 
 if TYPE_CHECKING:
     from edfa.recourse.searcher import SearchProblem
 
-__all__ = ["MIN_SUPPORT", "Further", "Sense", "farthest"]
+__all__ = ["MIN_SUPPORT", "Crowd", "Further", "HeadCount", "Sense", "farthest"]
 
-MIN_SUPPORT, SMALL_SHARE = (
-    30,
-    0.01,
-)  # training people where a plan leads; in a small table, that share of them
+# training people where a plan leads; in a small table, that share of them
+MIN_SUPPORT, SMALL_SHARE = 30, 0.01
 TOGETHER = tuple(step / 8 for step in range(1, 9))  # of the way that all numbers go on together
 ALONE = (0.25, 0.5, 0.75, 1.0)  # of the way that one of several numbers goes on alone
 TO_THE_END = (0.25, 0.5, 0.75, 1.0)  # of what is left then
 BLOCK = 10_000  # change sets in one model call
+CELLS = 20_000_000  # comparisons of training people at a time
+
+
+class HeadCount(NamedTuple):
+    """The number of training people where each plan leads, and of those with the favourable
+    outcome, (plans,) each.
+    """
+
+    people: Int64Array
+    favourable: Int64Array
+
+
+class Crowd:
+    """Training people, to be counted.
+
+    Parameters
+    ----------
+    rows
+        Their encoded facts, (training people, features).
+    favourable
+        Whether each had the favourable outcome, (training people,).
+
+    Examples
+    --------
+    >>> rows = np.array([[1, 0], [2, 0], [3, 1]], dtype=np.float32)
+    >>> crowd = Crowd(rows, np.array([True, False, True]))
+    >>> low, high = np.array([[2, np.nan], [1, 0]]), np.array([[3, np.nan], [9, 0]])
+    >>> crowd.count(low, high, np.arange(2))
+    HeadCount(people=array([2, 2]), favourable=array([1, 1]))
+    """
+
+    def __init__(self, rows: Float32Array, favourable: BoolArray) -> None:
+        self.rows, self.favourable = rows, favourable
+        self._bits = np.packbits([np.ones_like(favourable), favourable], axis=1)  # one a person
+        self._sorted: dict[int, tuple[Float32Array, Int64Array]] = {}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def count(self, low: Float32Array, high: Float32Array, features: IntArray) -> HeadCount:
+        """People with every value from ``low`` to ``high``, both (plans, features); NaN: any value
+        will do.
+
+        ``features`` are the positions of the columns of both among all features.
+        """
+        limited = ~np.isnan(low)
+        counts = np.zeros((2, len(low)), dtype=np.int64)
+        single = limited.sum(axis=1) == 1
+        for column in np.flatnonzero(limited[single].any(axis=0)):
+            plans = np.flatnonzero(single & limited[:, column])
+            counts[:, plans] = self._count_one(
+                int(features[column]), low[plans, column], high[plans, column]
+            )
+        several = np.flatnonzero(~single)
+        if len(several):
+            # Of a wide table's columns nobody limits most; the first stays so that there is one.
+            used = np.flatnonzero(limited[several].any(axis=0) | (features == features[0]))
+            bounds = np.hstack([low[np.ix_(several, used)], high[np.ix_(several, used)]])
+            distinct, inverse = np.unique(
+                np.nan_to_num(bounds, nan=np.inf), axis=0, return_inverse=True
+            )
+            blocks = np.array_split(distinct, -(-len(distinct) * len(self) // CELLS))
+            found = [self._count_all(block, features[used]) for block in blocks]
+            counts[:, several] = np.concatenate(found, axis=1)[:, inverse.ravel()]
+        return HeadCount(*counts)
+
+    def _count_one(
+        self, feature: int, low: Float32Array, high: Float32Array
+    ) -> tuple[Int64Array, Int64Array]:
+        """Count by one feature alone: positions among its sorted values."""
+        if feature not in self._sorted:
+            order = np.argsort(self.rows[:, feature], kind="stable")
+            good = np.concatenate([[0], np.cumsum(self.favourable[order])])
+            self._sorted[feature] = self.rows[order, feature], good
+        values, good = self._sorted[feature]
+        start = np.searchsorted(values, low, side="left")
+        end = np.searchsorted(values, high, side="right")
+        return end - start, good[end] - good[start]
+
+    def _count_all(self, bounds: Float32Array, features: IntArray) -> tuple[Int64Array, Int64Array]:
+        """Count by several ``features`` (columns,) at once.
+
+        ``bounds`` (plans, 2 * columns) are the least values, then the largest; infinite: any value
+        will do.
+        """
+        low, high = np.hsplit(bounds, 2)
+        everybody, favourable = self._bits
+        inside = np.tile(everybody, (len(low), 1))
+        for column in np.flatnonzero(np.isfinite(low).any(axis=0)):
+            plans = np.flatnonzero(np.isfinite(low[:, column]))
+            distinct, inverse = np.unique(
+                np.stack([low[plans, column], high[plans, column]]), axis=1, return_inverse=True
+            )
+            least, most = distinct[:, :, None]
+            values = self.rows[:, features[column]]
+            bits = np.packbits((values >= least) & (values <= most), axis=1)
+            inside[plans] &= bits[inverse.ravel()]
+        count = partial(np.sum, axis=1, dtype=np.int64)
+        return count(np.bitwise_count(inside)), count(np.bitwise_count(inside & favourable))
 
 
 class Further(NamedTuple):
@@ -57,22 +154,13 @@ class Sense:
     holds_further
         Whether plans must hold further along.
     min_support
-        The least number of training people where a plan leads.
+        The least number of training people where a plan leads; None: 30 people, or a hundredth of a
+        small table.
     """
 
     crowd: Crowd
-    holds_further: bool = True
-    min_support: int = 0
-
-    @classmethod
-    def of(cls, crowd: Crowd, holds_further: bool, min_support: int | None) -> "Sense":
-        """With None, the least number is 30 people, or a hundredth of a small table."""
-        least = (
-            min(MIN_SUPPORT, int(np.ceil(SMALL_SHARE * len(crowd))))
-            if min_support is None
-            else min_support
-        )
-        return cls(crowd, holds_further, least)
+    holds_further: bool
+    min_support: int | None
 
     def accepts(self, problem: "SearchProblem", case: IntArray, to: Float32Array) -> BoolArray:
         """Which change sets are sensible, (change sets,); ``to`` is (change sets, known
@@ -84,11 +172,12 @@ class Sense:
         further = farthest(problem, case, to)
         if self.holds_further:
             fine &= further.held
-        if self.min_support:
+        least = self.min_support
+        if least is None:
+            least = min(MIN_SUPPORT, int(np.ceil(SMALL_SHARE * len(self.crowd))))
+        if least:
             rows = np.flatnonzero(fine)
-            fine[rows] = (
-                self.support(problem, to[rows], further.far[rows]).people >= self.min_support
-            )
+            fine[rows] = self.support(problem, to[rows], further.far[rows]).people >= least
         return fine
 
     def support(self, problem: "SearchProblem", to: Float32Array, far: Float32Array) -> HeadCount:
@@ -109,19 +198,17 @@ def farthest(problem: "SearchProblem", case: IntArray, to: Float32Array) -> Furt
     numbers = ~np.isnan(to) & actions.ordered[problem.features]
     upwards = to > own
     least, largest = actions.ends[:, problem.features]
-    end = np.where(
-        numbers,
-        np.where(upwards, np.maximum(largest, to), np.minimum(least, to)),
-        np.float32(np.nan),
-    )
+    end = np.where(upwards, np.maximum(largest, to), np.minimum(least, to))
+    end[~numbers] = np.nan
     again = np.where(upwards, np.minimum(2 * to - own, end), np.maximum(2 * to - own, end))
     held, ended = np.ones(len(case), dtype=bool), _obeyed(problem, to, own, numbers)
     left = np.flatnonzero(~ended)
-    if len(left):
-        exact = _is_exact(problem, to[left], numbers[left])
-        for rows, ask in ((left[exact], _look_up), (left[~exact], _ask)):
-            if len(rows):
-                held[rows], ended[rows] = ask(problem, case[rows], to[rows], again[rows], end[rows])
+    exact = _is_exact(problem, to[left], numbers[left])
+    asked = left[~exact]
+    parts = [(rows, _ask) for rows in np.array_split(asked, -(-len(asked) // BLOCK) or 1)]
+    for rows, find in ((left[exact], _look_up), *parts):
+        if len(rows):
+            held[rows], ended[rows] = find(problem, case[rows], to[rows], again[rows], end[rows])
     return Further(held, np.where(ended[:, None], end, again))
 
 
@@ -131,9 +218,9 @@ def _act_by_themselves(problem: "SearchProblem", case: IntArray, to: Float32Arra
     """
     follows, features, own = problem.actions.consequences, problem.features, problem.facts[case]
     fine = np.ones(len(case), dtype=bool)
-    rows = (
-        np.flatnonzero(follows.months(features, own, to) > 0) if not follows.nothing else case[:0]
-    )
+    if follows.nothing:
+        return fine
+    rows = np.flatnonzero(follows.months(features, own, to) > 0)
     if len(rows):
         today, _ = follows.apply(features, own[rows], to[rows], growth=False)
         fine[rows] = problem.is_recourse(case[rows], problem.predict(today))
@@ -174,28 +261,18 @@ def _look_up(
     """Whether single numbers hold as far again, and up to the end, (change sets,) each; from the
     sweep.
     """
-    row, column = np.arange(len(case)), (~np.isnan(to)).argmax(axis=1)
-    grid, (first_run, last_run) = problem.group.grid, problem.runs
-    position = np.full(len(problem.features), -1, dtype=np.intp)
-    position[grid.columns] = np.arange(len(grid.columns))
-    feature = position[column]
-    at, far, last = (_cell(problem, feature, values[row, column]) for values in (to, again, end))
-    upwards = end[row, column] >= to[row, column]
-    first, final = first_run[case, at], last_run[case, at]
-    return np.where(upwards, final >= far, first <= far), np.where(
-        upwards, final >= last, first <= last
-    )
-
-
-def _cell(problem: "SearchProblem", feature: IntArray, value: Float32Array) -> IntArray:
-    """The candidate of the sweep that represents each value of the swept ``feature``, (n,)."""
-    grid = problem.group.grid
-    cell = np.empty(len(value), dtype=np.intp)
-    for k in np.unique(feature).tolist():
-        rows = feature == k
-        cuts = grid.candidate_values[k].lower[1:]
-        cell[rows] = grid.starts[k] + np.searchsorted(cuts, value[rows], side="right")
-    return cell
+    grid, column = problem.group.grid, (~np.isnan(to)).argmax(axis=1)
+    held, ended = np.zeros((2, len(case)), dtype=bool)
+    for swept in np.unique(column):
+        rows, k = np.flatnonzero(column == swept), np.searchsorted(grid.columns, swept)
+        value, *further = (part[rows, swept] for part in (to, again, end))
+        at, *cells = (
+            grid.starts[k] + grid.candidate_values[k].index_of(v) for v in (value, *further)
+        )
+        first, last = (run[case[rows], at] for run in problem.runs)
+        upwards = further[1] >= value
+        held[rows], ended[rows] = (np.where(upwards, last >= cell, first <= cell) for cell in cells)
+    return held, ended
 
 
 def _ask(
@@ -208,21 +285,6 @@ def _ask(
     """Whether change sets hold as far again, and up to the end, (change sets,) each; from the
     model.
     """
-    held, ended = np.zeros((2, len(case)), dtype=bool)
-    for first in range(0, len(case), BLOCK):
-        part = slice(first, first + BLOCK)
-        held[part], ended[part] = _ask_block(problem, case[part], to[part], again[part], end[part])
-    return held, held & ended
-
-
-def _ask_block(
-    problem: "SearchProblem",
-    case: IntArray,
-    to: Float32Array,
-    again: Float32Array,
-    end: Float32Array,
-) -> tuple[BoolArray, BoolArray]:
-    """``_ask`` for as many change sets as one model call takes."""
     numbers, everybody = ~np.isnan(end), np.arange(len(case))
     way, rest = np.where(numbers, again - to, 0), np.where(numbers, end - again, 0)
     points = [(everybody, to + np.float32(part) * way) for part in TOGETHER]
@@ -233,14 +295,12 @@ def _ask_block(
         points += [(rows, to[rows] + np.float32(part) * alone) for part in ALONE]
     beyond = sum(len(rows) for rows, _ in points)
     points += [(everybody, to + way + np.float32(part) * rest) for part in TO_THE_END]
-    row, changes = (
-        np.concatenate([rows for rows, _ in points]),
-        np.concatenate([point for _, point in points]),
-    )
+    row = np.concatenate([rows for rows, _ in points])
+    changes = np.concatenate([point for _, point in points])
     changes = problem.actions.whole(problem.features, changes)
     fails = ~problem.is_recourse(case[row], problem.predict(problem.apply(case[row], changes)))
     near, far = (
-        np.bincount(row[p], weights=fails[p], minlength=len(case))
-        for p in np.split(np.arange(len(row)), [beyond])
+        np.bincount(row[part], weights=fails[part], minlength=len(case)) == 0
+        for part in (slice(beyond), slice(beyond, None))
     )
-    return near == 0, far == 0
+    return near, near & far

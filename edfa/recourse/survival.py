@@ -24,7 +24,7 @@ from edfa.people import People
 from edfa.predictors.base import ModelCache, Predictor, by_mask
 from edfa.predictors.committee import Committee
 from edfa.predictors.conditional import Neighbours
-from edfa.recourse.consequences import Consequences
+from edfa.recourse.action_set import Consequences
 from edfa.recourse.plans import Plans
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, IntArray
 

@@ -14,7 +14,7 @@ from edfa import Feature, Schema, Table, discover
 from edfa.blanket.discovery import Search
 from edfa.blanket.sources import correlation, memory
 from edfa.blanket.sources.open import open_source
-from edfa.recourse.crowd import Crowd
+from edfa.recourse.sense import Crowd
 
 FEATURES, ROWS, RELEVANT = 1_100, 500, 4
 

@@ -13,7 +13,7 @@ from edfa.data.formula import Formula
 from edfa.errors import SchemaError, SettingError
 from edfa.people import Background, People
 from edfa.recourse import Nearest, Rules, SurvivalSearch, find_recourse
-from edfa.recourse.consequences import Consequences
+from edfa.recourse.action_set import Consequences
 
 LEVELS = ("school", "college", "degree")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import edfa
 from edfa.people import Background, People
 from edfa.recourse import SEARCHERS, Nearest, Rules, SurvivalSearch, find_recourse
-from edfa.recourse.crowd import Crowd
+from edfa.recourse.sense import Crowd
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def test_a_crowd_counts_as_brute_force_does(seed):
     high = low + random.integers(0, 3, (12, 4)).astype(np.float32)
     hidden = random.random((12, 4)) < 0.5
     low[hidden], high[hidden] = np.nan, np.nan
-    counts = crowd.count(low, high)
+    counts = crowd.count(low, high, np.arange(4))
     for i in range(12):
         inside = np.all(hidden[i] | ((rows >= low[i]) & (rows <= high[i])), axis=1)
         assert counts.people[i] == inside.sum()

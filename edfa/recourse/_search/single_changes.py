@@ -93,7 +93,7 @@ def layout_of(problem: SearchProblem) -> ChangeLayout:
     same.
     """
     name = "layout", problem.actions, problem.group.features
-    return problem.actions.cache.get(
+    return problem.actions.support.cache.get(
         problem.predictor, problem.mask, name, lambda: _make_layout(problem)
     )
 
