@@ -15,7 +15,6 @@ from edfa.blanket.discovery import discover
 from edfa.explanation.necessity import sweep
 from edfa.people import Background, People
 from edfa.recourse import SurvivalSearch
-from edfa.recourse._search.ranking import lengths
 from edfa.recourse.searcher import SearchProblem
 
 COMBINATIONS = [
@@ -206,8 +205,7 @@ def speed() -> tuple[str, list[str]]:
     group = sweep(people.X, model, searcher.support_, actions.free).groups[0]
     problem = SearchProblem(group, actions, background, None)
     plans = searcher.search(problem)
-    size = lengths(actions, problem.mask, problem.facts[plans.case], plans.to)
-    keys = (size.l2, size.l0, np.round(size.effort, 9))
+    keys = problem.lengths(plans.case, plans.to).keys
     asked: list[Any] = []
     answer = model.predict_known
     model.predict_known = lambda mask, some: asked.append((mask, some)) or answer(mask, some)

@@ -20,9 +20,8 @@ from edfa.fingerprint import digest
 from edfa.people import Background, People
 from edfa.predictors.base import align, by_mask
 from edfa.predictors.monotone import check_directions
-from edfa.recourse._search.postprocess import proper_subsets
 from edfa.recourse.find import find_recourse
-from edfa.recourse.searcher import SearchProblem
+from edfa.recourse.searcher import SearchProblem, proper_subsets
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array
 
 __all__ = ["check_policy", "check_predictor", "check_searcher", "check_settings", "check_wrapped"]

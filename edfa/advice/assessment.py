@@ -256,11 +256,10 @@ class Assessment:
             people = self.explained
             self._plans[key] = find_recourse(
                 people if overlay is None else replace(people, overlay=limits),
-                self.fitted.searcher,
+                self.fitted.searcher.content_with(enough),
                 rules=self.fitted.operator_rules,
                 desired_class=self.fitted.favourable,
                 k=k,
-                enough_survival=enough,
             )
         return self._plans[key]
 

@@ -1,11 +1,10 @@
 """find_recourse: plans for whole batches of partly known people, one model call for all who know
-the same.
+the same; best surviving first (``menu``), or clearly different ways (``different``).
 """
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -15,29 +14,19 @@ from edfa.errors import DataError, SettingError
 from edfa.explanation.necessity import Sweep, sweep
 from edfa.parallel import count_jobs, map_parallel
 from edfa.people import HasPeople, People
-from edfa.recourse._search.postprocess import (
-    affordable,
-    confirm,
-    minimise,
-    undominated,
-    within_max_changes,
-)
-from edfa.recourse._search.ranking import different, lengths, menu, ways
 from edfa.recourse._search.single_changes import interval
-from edfa.recourse._search.trial_ends import trial_ends
-from edfa.recourse.plans import Plans
+from edfa.recourse.plans import NUMBERS, Plans
 from edfa.recourse.reasons import NoPlanReasons
-from edfa.recourse.searcher import Candidates, Searcher, SearchProblem
+from edfa.recourse.searcher import Candidates, Keys, Searcher, SearchProblem, rank_in_case
 from edfa.recourse.sense import farthest
 from edfa.recourse.survival import Survival
 from edfa.typing import BoolArray, Float64Array, IntArray
 
-__all__ = ["find_recourse"]
+__all__ = ["different", "find_recourse", "menu"]
 
-Keys = tuple[Float64Array | IntArray, ...]
-"""What ranks plans, by the last key first, as ``np.lexsort`` does; each (plans,)."""
 # of completions in which a plan must hold to be handed out, where a user model decides
 MOSTLY = 0.5
+Clash = Callable[[BoolArray, BoolArray, BoolArray], BoolArray]
 ALTERNATIVES = 6  # other sets of features a person that are asked whether they survive
 LASTS = 0.5  # the survival that is asked of another plan than the best
 FEW = 16  # people who are swept at once, without asking first who has the desired decision already
@@ -53,7 +42,6 @@ def find_recourse(
     seed: int = 0,
     n_jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
-    enough_survival: float = 1.0,
 ) -> Plans:
     """Find what everybody could change to get another decision.
 
@@ -79,9 +67,6 @@ def find_recourse(
     progress
         Called with the number of distinct states of people that are done, and with the number of
         all.
-    enough_survival
-        A searcher that ranks by survival looks for nothing better once a plan survives in that
-        share of completions.
 
     Returns
     -------
@@ -112,17 +97,18 @@ def find_recourse(
     rows, swept, decision = _sweep(batch, searcher, goal, actions.free & bool(searcher.uses_sweep))
     sense = searcher.sense(actions)
     problems = [
-        SearchProblem(group, actions, batch.background, goal, seed, enough_survival, sense)
-        for group in swept.groups
+        SearchProblem(group, actions, batch.background, goal, seed, sense) for group in swept.groups
     ]
-    done = list(accumulate(len(problem) for problem in problems))
+    find = partial(_columns, searcher, rows, k)
+    jobs = 1 if n_jobs is None else count_jobs(n_jobs)
+    found = map(find, problems) if jobs == 1 else map_parallel(find, problems, jobs)
     parts: list[dict[str, Any]] = []
-    for part in map_parallel(
-        lambda problem: _columns(searcher, problem, rows, k), problems, count_jobs(n_jobs)
-    ):
+    done, total = 0, sum(map(len, problems))
+    for problem, part in zip(problems, found, strict=True):
         parts.append(part)
+        done += len(problem)
         if progress:
-            progress(done[len(parts) - 1], done[-1])
+            progress(done, total)
     columns = _join(parts, [problem.features for problem in problems], len(batch.schema))
     return Plans(
         people=batch,
@@ -178,54 +164,48 @@ def _search(searcher: Searcher, problem: SearchProblem) -> Candidates:
         return Candidates.none(problem)
     candidates = searcher.search(problem)
     if not searcher.finished:
-        candidates = confirm(searcher, problem, candidates)
+        candidates = searcher.confirm(problem, candidates)
         if searcher.minimal:
-            candidates = undominated(problem, minimise(searcher, problem, candidates))
+            candidates = problem.undominated(searcher.minimise(problem, candidates))
     if problem.actions.max_changes < len(problem.free):
-        candidates = within_max_changes(problem, candidates)
-    return affordable(problem, candidates)
+        candidates = problem.within_max_changes(candidates)
+    return problem.affordable(candidates)
 
 
 def _columns(
-    searcher: Searcher, problem: SearchProblem, rows: IntArray, k: int | None
+    searcher: Searcher, rows: IntArray, k: int | None, problem: SearchProblem
 ) -> dict[str, Any]:
     """The plans of one problem in order, as columns of ``Plans``, for each person of its cases.
 
     ``rows`` are the rows, in the batch, of the people who are swept.
     """
     candidates = _search(searcher, problem)
-    size = lengths(problem.actions, problem.mask, problem.facts[candidates.case], candidates.to)
-    keys = (size.l2, size.l0, np.round(size.effort, 9))
-    survival = searcher.survival(problem, candidates, keys)
+    size = problem.lengths(candidates.case, candidates.to)
+    survival = searcher.survival(problem, candidates, size.keys)
     if survival is None:
-        order = np.lexsort((*keys, candidates.case))
-    elif k is None or problem.enough_survival < 1:
-        order = menu(candidates.case, np.minimum(survival.probability, searcher.enough), keys)
+        order = np.lexsort((*size.keys, candidates.case))
+    elif k is None or searcher.enough_survival < 1:
+        worth = np.minimum(survival.probability, searcher.enough)
+        order = menu(candidates.case, worth, size.keys)
     else:
-        order, survival = _with_alternatives(searcher, problem, candidates, survival, keys)
+        order, survival = _with_alternatives(searcher, problem, candidates, survival, size.keys)
     if k is not None and len(order) > 1:
         ranked = candidates.take(order)
-        way = ways(problem.actions, problem.mask, problem.facts[ranked.case], ranked.to)
-        order = order[different(ranked.case, way, k)]
+        order = order[different(ranked.case, _ways(problem, ranked), k)]
     candidates = candidates.take(order)
     columns = _facts(searcher, problem, candidates) | {
         name: part[order] for name, part in size._asdict().items()
     }
-    again = _look_again(
-        searcher, problem, candidates, k, None if survival is None else survival.take(order)
-    )
+    survival = None if survival is None else survival.take(order)
+    again = _look_again(searcher, problem, candidates, k, survival)
     if again is not None:
         columns |= {"survival": again.probability, "survival_error": again.error}
         if k is not None and (shares := searcher.decided_shares(problem)) is not None:
-            columns |= {
-                "probability_before": shares[candidates.case],
-                "probability_after": again.probability,
-            }
-            likely = np.flatnonzero(_mostly_hold(candidates.case, again.probability))
-            candidates, columns = (
-                candidates.take(likely),
-                {name: part[likely] for name, part in columns.items()},
-            )
+            columns["probability_before"] = shares[candidates.case]
+            columns["probability_after"] = again.probability
+            likely = _mostly_hold(candidates.case, again.probability)
+            candidates = candidates.take(likely)
+            columns = {name: part[likely] for name, part in columns.items()}
     return _for_each_person(problem, candidates.case, rows, columns)
 
 
@@ -256,12 +236,12 @@ def _look_again(
     """
     if survival is None:
         return None if k is None else searcher.look_again(problem, candidates)
-    case = candidates.case
-    chosen = (
-        np.arange(len(case))
+    first = (
+        np.ones(len(candidates), dtype=bool)
         if k is not None
-        else np.flatnonzero(np.r_[True, case[1:] != case[:-1]][: len(case)])
+        else rank_in_case(candidates.case) == 0
     )
+    chosen = np.flatnonzero(first)
     again = searcher.look_again(problem, candidates.take(chosen)) if len(chosen) else None
     if again is not None:
         survival.probability[chosen], survival.error[chosen] = again
@@ -282,44 +262,31 @@ def _with_alternatives(
     those of least effort are asked whether they survive.
     """
     case = candidates.case
-    best = menu(case, np.minimum(survival.probability, searcher.enough), keys)
-    best = best[np.r_[True, case[best][1:] != case[best][:-1]]] if len(best) else best
-    changed = ~np.isnan(candidates.to)
-    past = (
-        np.round(problem.score(case, np.asarray(candidates.probabilities)), 6)
-        if len(case)
-        else np.zeros(0)
-    )
-    group = np.unique(np.c_[case, np.packbits(changed, axis=1)], axis=0, return_inverse=True)[
-        1
-    ].ravel()
-    order = np.lexsort((*keys, -past, group))
-    others = order[np.r_[True, group[order][1:] != group[order][:-1]]] if len(order) else order
-    others = others[~np.isin(group[others], group[best])]
-    others = others[np.lexsort((*(key[others] for key in keys), case[others]))]
-    rank = np.arange(len(others)) - np.searchsorted(case[others], case[others])
-    others = np.sort(others[rank < ALTERNATIVES])
+    worth = np.minimum(survival.probability, searcher.enough)
+    best = menu(case, worth, keys)
+    best = best[rank_in_case(case[best]) == 0]
+    past = np.zeros(0)
+    if len(case):
+        past = np.round(problem.score(case, np.asarray(candidates.probabilities)), 6)
+    others = np.flatnonzero(rank_in_case(candidates.features, *keys, -past) == 0)
+    others = others[~np.isin(candidates.features[others], candidates.features[best])]
+    rank = rank_in_case(case[others], *(key[others] for key in keys))
+    others = others[rank < ALTERNATIVES]
     if (estimate := searcher.survival(problem, candidates.take(others), None)) is not None:
         survival.probability[others], survival.error[others] = estimate.probability, estimate.error
     least = np.full(len(problem), np.inf)
     least[case[best]] = np.minimum(LASTS, survival.probability[best])
     others = others[survival.probability[others] >= least[case[others]]]
     rows = np.concatenate([best, others])
-    second = np.r_[np.zeros(len(best)), np.ones(len(others))]
+    second = np.arange(len(rows)) >= len(best)
     worth = -np.round(np.minimum(survival.probability[rows], searcher.enough), 9)
     return rows[np.lexsort((*(key[rows] for key in keys), worth, second, case[rows]))], survival
 
 
 def _again(goal: int | None, seed: int, people: People, searcher: Searcher, rules: Rules) -> Plans:
     """The plans of people under other rules, whether or not they survive."""
-    return find_recourse(
-        people,
-        searcher,
-        rules=rules,
-        desired_class=goal,
-        seed=seed,
-        enough_survival=0.0,
-    )
+    content = searcher.content_with(0.0)
+    return find_recourse(people, content, rules=rules, desired_class=goal, seed=seed)
 
 
 def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -> dict[str, Any]:
@@ -335,19 +302,12 @@ def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -
     columns["valid"] = problem.is_recourse(case, probabilities) if len(candidates) else case > 0
     columns["probability_after"] = probabilities[np.arange(len(candidates)), decided]
     columns["probability_before"] = problem.group.probabilities[case, decided]
-    invalidation = searcher.invalidation(problem, candidates)
-    if invalidation is None:
-        columns["low"], columns["high"] = interval(problem, candidates)
-        if not problem.predictor.refits:  # a user model need not tell its cells
-            tried = trial_ends(problem, candidates)
-            ends = zip(("low", "high"), tried, strict=True)
-            columns |= {
-                name: np.where(np.isnan(columns[name]), end, columns[name]) for name, end in ends
-            }
+    columns["low"], columns["high"] = np.full((2, len(candidates)), np.nan, dtype=np.float32)
     # an interval says nothing about how robust its values are, so that a robust plan has none
-    else:
-        columns["low"], columns["high"] = np.full((2, len(candidates)), np.nan, dtype=np.float32)
+    if (invalidation := searcher.invalidation(problem, candidates)) is not None:
         columns["invalidation"] = invalidation
+    else:
+        columns["low"], columns["high"] = interval(problem, candidates)
     return columns
 
 
@@ -401,9 +361,7 @@ def _join(parts: list[dict[str, Any]], features: list[IntArray], width: int) -> 
     place[order] = np.arange(len(of))
     joined["to"] = to = np.full((len(of), width), np.nan, dtype=np.float32)
     start = 0
-    for part, known in zip(
-        parts, features, strict=True
-    ):  # one after the other: a wide table's are many bytes
+    for part, known in zip(parts, features, strict=True):  # a wide table's are many bytes
         changes = part.pop("to")
         to[np.ix_(place[start : start + len(changes)], known)] = changes
         start += len(changes)
@@ -412,13 +370,108 @@ def _join(parts: list[dict[str, Any]], features: list[IntArray], width: int) -> 
 
 def _empty_columns(width: int) -> dict[str, Any]:
     """The columns of ``Plans`` without a plan; ``width`` is the number of features."""
-    whole, real = np.zeros(0, dtype=np.int64), np.zeros(0)
-    columns: dict[str, Any] = dict.fromkeys(("of", "reached", "l0", "donor"), whole)
-    columns |= dict.fromkeys(
-        ("low", "high", "probability_before", "probability_after", "l2", "heom", "effort"), real
-    )
-    columns |= {"months": real}
-    return columns | {
-        "to": np.zeros((0, width), dtype=np.float32),
-        "valid": np.zeros(0, dtype=bool),
-    }
+    columns = dict.fromkeys((*NUMBERS, "low", "high", "months"), np.zeros(0))
+    columns |= dict.fromkeys(("of", "reached", "l0", "donor"), np.zeros(0, dtype=np.int64))
+    to, valid = np.zeros((0, width), dtype=np.float32), np.zeros(0, dtype=bool)
+    return columns | {"to": to, "valid": valid}
+
+
+def menu(of: IntArray, survival: Float64Array, keys: Keys) -> IntArray:
+    """The rows worth offering to each person, the best surviving first; among equals the nearest.
+
+    ``of`` (rows,) is the person of each row. ``keys`` (each (rows,)) rank equals, the last key
+    first; the last key is the effort. After the first row of a person, only those follow that take
+    less effort than all before them. Rows with NaN survival are left out: they survive no better
+    than one that takes no more.
+
+    >>> menu(np.array([0, 0, 0]), np.array([0.5, 0.9, 0.4]), (np.array([1.0, 2.0, 3.0]),))
+    array([1, 0])
+    """
+    order = np.lexsort((*keys, -np.round(survival, 9), of))
+    person = of[order].astype(np.int64)
+    effort = np.unique(keys[-1], return_inverse=True)[1].reshape(-1)[order]
+    # The least so far of each person is a plain running minimum once every person lies below the
+    # one before.
+    below = effort - person * (int(effort.max(initial=0)) + 1)
+    least = np.minimum.accumulate(below)
+    kept = np.r_[True, below[1:] < least[:-1]] if len(order) else np.zeros(0, dtype=bool)
+    return order[kept & ~np.isnan(survival[order])]
+
+
+def different(of: IntArray, way: Float64Array, k: int) -> IntArray:
+    """At most k rows of each person that are clearly different ways, the first one always among
+    them.
+
+    First those that share no feature with one taken already, then those that do not hold all
+    features of one, then those that change the same features in another direction or to another
+    level. The same way only a little farther is not another way.
+
+    ``of`` (rows,) is the person of each row; a person's rows stand together, best first. ``way``
+    (rows, features) is 0 where nothing changes, and otherwise says the direction or the level. The
+    result is in the order of the rows.
+
+    >>> way = np.array([[1, 0, 0], [1, 0, 0], [1, 1, 0], [0, 0, 1], [-1, 0, 0]])
+    >>> different(np.zeros(5, dtype=int), way, 3)
+    array([0, 3, 4])
+    """
+    starts = np.flatnonzero(rank_in_case(of) == 0)
+    block = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(of)]))
+    taken, changed = np.zeros(len(of), dtype=bool), way != 0
+    taken[starts] = True
+    chosen, count = [starts], np.ones(len(starts), dtype=np.intp)
+
+    def part_from(earlier: IntArray, clash: Clash) -> BoolArray:
+        """Which rows are another way than the ``earlier`` of their person, (persons,), -1: none."""
+        before = earlier[block]
+        same = clash(changed, changed[before], way == way[before])
+        return np.asarray((before < 0) | ~same)
+
+    for clash in (_shares, _holds_all, _same_way):
+        open_ = ~taken
+        for earlier in chosen:
+            open_ &= part_from(earlier, clash)
+        while True:
+            open_ &= (count < k)[block]
+            rows = np.flatnonzero(open_)
+            first = rows[rank_in_case(block[rows]) == 0]
+            if not len(first):
+                break
+            latest = np.full(len(starts), -1, dtype=np.intp)
+            latest[block[first]] = first
+            taken[first], open_[first] = True, False
+            count[block[first]] += 1
+            chosen.append(latest)
+            open_ &= part_from(latest, clash)
+    return np.flatnonzero(taken)
+
+
+def _shares(changed: BoolArray, earlier: BoolArray, same: BoolArray) -> BoolArray:
+    """Whether rows change a feature that the earlier one changes too, (rows,)."""
+    return np.asarray((changed & earlier).any(axis=1))
+
+
+def _holds_all(changed: BoolArray, earlier: BoolArray, same: BoolArray) -> BoolArray:
+    """Whether rows change everything that the earlier one changes, (rows,)."""
+    return np.asarray((changed | ~earlier).all(axis=1))
+
+
+def _same_way(changed: BoolArray, earlier: BoolArray, same: BoolArray) -> BoolArray:
+    """Whether rows do all that the earlier one does in the same way, (rows,)."""
+    return np.asarray((~earlier | (changed & same)).all(axis=1))
+
+
+def _ways(problem: SearchProblem, candidates: Candidates) -> Float64Array:
+    """The way of every change for ``different``, (plans, known features): 1 up, -1 down, 2 or more
+    a level, 0 none.
+
+    All that is reached by waiting is one way.
+    """
+    to, own = candidates.to, problem.facts[candidates.case]
+    ordered = problem.actions.ordered[problem.features]
+    way = np.nan_to_num(np.where(ordered, np.sign(to - own), to + 2))
+    grows = problem.actions.consequences.per_month[problem.features]
+    waits = way * np.sign(grows) > 0
+    if waits.any():
+        way[waits] = 0
+        way[waits.any(axis=1), int(np.flatnonzero(grows)[0])] = 1
+    return np.asarray(way)

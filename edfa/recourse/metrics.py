@@ -22,11 +22,10 @@ from edfa.explanation.necessity import sweep
 from edfa.explanation.partition import members
 from edfa.predictors.base import Predictor, by_mask
 from edfa.recourse._search.invalidation import Noise
-from edfa.recourse._search.postprocess import without_one
-from edfa.recourse._search.ranking import apart
 from edfa.recourse.action_set import ActionSet
 from edfa.recourse.plans import Plans
 from edfa.recourse.searcher import Searcher, SearchProblem
+from edfa.recourse.searchers.dice import apart
 from edfa.text import html
 from edfa.typing import Float32Array, Float64Array, IntArray
 
@@ -251,13 +250,24 @@ def _check_plans(plans: Plans, actions: ActionSet, noise: Noise) -> _Checks:
         few = (~np.isnan(to)).sum(axis=1) <= actions.max_changes
         checks.allowed[which] = actions.allows(problem.mask, problem.facts[case], to) & few
         checks.invalidation[which] = noise.rate(problem, case, to)
-        plan, smaller = without_one(to)
+        plan, smaller = _without_one(to)
         undone = problem.is_recourse(
             case[plan], problem.predict(problem.apply(case[plan], smaller))
         )
         undone &= problem.is_sensible(case[plan], smaller)
         checks.redundant[which] = np.bincount(plan, weights=undone, minlength=len(which))
     return checks
+
+
+def _without_one(to: Float32Array) -> tuple[IntArray, Float32Array]:
+    """Each row of two changes or more without one of them, for each of them, with the row it comes
+    from.
+    """
+    changed = ~np.isnan(to)
+    row, column = np.nonzero(changed & (changed.sum(axis=1) > 1)[:, None])
+    smaller = to[row]
+    smaller[np.arange(len(row)), column] = np.nan
+    return row, smaller
 
 
 def _problems(

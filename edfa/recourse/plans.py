@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -40,6 +41,7 @@ OPTIONAL = (
     "support_share",
     "months",
 )
+PEOPLE = ("person", "seed", "step", "spent")
 IN_BATCH = ("person", "seed", "step", "number")  # where a plan stands in its batch
 Reason = Literal[
     "already_there",
@@ -313,12 +315,8 @@ class Plans:
         """The rank of each plan among its person's, from 0, (plans,)."""
         return np.asarray(np.arange(len(self)) - self.first[self.of])
 
-    @cached_property
-    def ids(self) -> tuple[str, ...]:
-        """A name for each plan; the same changes have the same one."""
-        return tuple(self._id(i) for i in range(len(self)))
-
     def _id(self, i: int) -> str:
+        """A name for a plan; the same changes have the same one."""
         features = np.flatnonzero(~np.isnan(self.to[i]))
         content = features.astype(np.int64).tobytes() + self.to[i, features].tobytes()
         return hashlib.blake2b(content, digest_size=6).hexdigest()
@@ -346,36 +344,38 @@ class Plans:
 
     def _plans(self, plans: IntArray) -> Iterator[Plan]:
         """Some of the plans, by index."""
-        rows, numbers = self.of[plans], self.number[plans].tolist()
-        places = zip(
-            *(getattr(self.people, name)[rows].tolist() for name in IN_BATCH[:3]),
-            numbers,
-            strict=True,
-        )
-        for content, place in zip(self.to_dicts(plans), places, strict=True):
-            changes = tuple(Change(**change) for change in content.pop("changes"))
-            unknown = tuple(content.pop("unknown"))
-            yield Plan(
-                **content,
-                changes=changes,
-                unknown=unknown,
-                **dict(zip(IN_BATCH, place, strict=True)),
-            )
+        people, rows = self.people, self.of[plans]
+        columns = [people.person[rows], people.seed[rows], people.step[rows], self.number[plans]]
+        for content, place in zip(
+            self.to_dicts(plans), np.transpose(columns).tolist(), strict=True
+        ):
+            content["changes"] = tuple(Change(**change) for change in content["changes"])
+            content["unknown"] = tuple(content["unknown"])
+            yield Plan(**content, **dict(zip(IN_BATCH, place, strict=True)))
+
+    def _changes(self, plans: IntArray) -> tuple[IntArray, IntArray, dict[str, AnyArray]]:
+        """Every change of some plans, by index: the position of its plan among ``plans``, its
+        feature, and its ends in people's words, (changes,) each.
+        """
+        position, feature = np.nonzero(~np.isnan(self.to[plans]))
+        plan = plans[position]
+        cells = {
+            "before": self.people.X[self.of[plan], feature],
+            "after": self.to[plan, feature],
+            "low": self.low[plan],
+            "high": self.high[plan],
+        }
+        words = {name: self._words(feature, codes) for name, codes in cells.items()}
+        return position, feature, words
 
     def to_dicts(self, plans: IntArray | None = None) -> list[dict[str, Any]]:
         """All plans, or some by index, as ``Plan.to_dict`` gives them."""
         chosen = np.arange(len(self)) if plans is None else plans
         rows, names = self.of[chosen], self.people.schema.names
-        plan, feature = np.nonzero(~np.isnan(self.to[chosen]))
-        cells = (
-            self.people.X[rows[plan], feature],
-            self.to[chosen[plan], feature],
-            self.low[chosen[plan]],
-            self.high[chosen[plan]],
-        )
-        words = (self.words(feature, codes).tolist() for codes in cells)
+        position, feature, words = self._changes(chosen)
         changes: list[list[dict[str, Any]]] = [[] for _ in chosen]
-        for i, j, *values in zip(plan.tolist(), feature.tolist(), *words, strict=True):
+        cells = zip(*(part.tolist() for part in words.values()), strict=True)
+        for i, j, values in zip(position.tolist(), feature.tolist(), cells, strict=True):
             changes[i].append(Change(names[j], *values).to_dict())
         present = [name for name in OPTIONAL if getattr(self, name) is not None]
         columns = {name: getattr(self, name)[chosen] for name in (*NUMBERS, *present)}
@@ -398,57 +398,37 @@ class Plans:
             )
         ]
 
-    def of_person(
-        self, person: int, *, seed: int | None = None, step: int | None = None
-    ) -> tuple[Plan, ...]:
-        """One person's plans; of one seed or step alone, unless None."""
-        fits = np.asarray(self.people.person) == person
-        for numbers, number in ((self.people.seed, seed), (self.people.step, step)):
-            fits = fits if number is None else fits & (np.asarray(numbers) == number)
-        return tuple(self[int(i)] for i in np.flatnonzero(fits[self.of]))
-
-    def frame(self, *, changes_only: bool = True) -> pd.DataFrame:
-        """One row for each change of each plan, in people's words; or for each known fact, changed
-        or not.
-        """
-        listed = ~np.isnan(self.to) if changes_only else ~np.isnan(self.people.X[self.of])
-        plan, feature = np.nonzero(listed)
-        row = self.of[plan]
-        own, new = self.people.X[row, feature], self.to[plan, feature]
-        new = np.where(np.isnan(new), own, new)
+    def frame(self) -> pd.DataFrame:
+        """One row for each change of each plan, in people's words."""
+        plan, feature, words = self._changes(np.arange(len(self)))
+        people, schema, row = self.people, self.people.schema, self.of[plan]
         columns: dict[str, AnyArray] = {
-            "person": np.asarray(self.people.person)[row],
-            "seed": np.asarray(self.people.seed)[row],
-            "step": np.asarray(self.people.step)[row],
+            "person": people.person[row],
+            "seed": people.seed[row],
+            "step": people.step[row],
             "plan": self.number[plan],
-            "feature": np.array(self.people.schema.names, dtype=object)[feature],
-            "from": self.words(feature, own),
-            "to": self.words(feature, new),
-            "low": self.words(
-                feature, np.where(np.isnan(self.to[plan, feature]), np.nan, self.low[plan])
-            ),
-            "high": self.words(
-                feature, np.where(np.isnan(self.to[plan, feature]), np.nan, self.high[plan])
-            ),
-            "reached": np.array(self.people.schema.classes, dtype=object)[self.reached[plan]],
-            "id": np.array(self.ids, dtype=object)[plan],
+            "feature": np.array(schema.names, dtype=object)[feature],
+            "from": words["before"],
+            "to": words["after"],
+            "low": words["low"],
+            "high": words["high"],
+            "reached": np.array(schema.classes, dtype=object)[self.reached[plan]],
+            "id": np.array([self._id(i) for i in range(len(self))], dtype=object)[plan],
         }
-        parts = ["probability_before", "probability_after", "l0", "l2", "heom", "effort", "valid"]
         optional = ("survival", "support", "support_share", "months")
-        parts += [name for name in optional if getattr(self, name) is not None]
-        return pd.DataFrame(
-            columns | {name: np.asarray(getattr(self, name))[plan] for name in parts}
-        )
+        present = [name for name in optional if getattr(self, name) is not None]
+        for name in (*NUMBERS, "valid", *present):
+            columns[name] = getattr(self, name)[plan]
+        return pd.DataFrame(columns)
 
-    def words(self, feature: IntArray, codes: AnyArray) -> AnyArray:
+    def _words(self, feature: IntArray, codes: AnyArray) -> AnyArray:
         """Encoded cells (n,) in people's words, each of its own ``feature`` (n,); None for NaN."""
         words = np.full(len(codes), None, dtype=object)
         for j in np.unique(feature):
             rows = np.flatnonzero((feature == j) & ~np.isnan(codes))
             if len(rows):
-                words[rows] = self.people.encoder.decode_cells(
-                    self.people.schema.names[j], codes[rows]
-                )
+                name = self.people.schema.names[j]
+                words[rows] = self.people.encoder.decode_cells(name, codes[rows])
         return words
 
     def to_json(self) -> str:
@@ -457,23 +437,19 @@ class Plans:
         The plans are rows of ``Plan.to_dict``, each with the ``row`` of its person.
         """
         people = self.people
+        cells = [[None if cell != cell else cell for cell in row] for row in people.X.tolist()]
+        numbers = {name: getattr(people, name).tolist() for name in PEOPLE}
         content: dict[str, Any] = {
             "version": FORMAT_VERSION,
             "schema": json.loads(people.schema.to_json()),
             "encoder": json.loads(people.encoder.to_json()),
             "blanket": json.loads(people.blanket.to_json()) if people.blanket else None,
-            "people": {
-                name: getattr(people, name).tolist() for name in ("person", "seed", "step", "spent")
-            },
+            "people": numbers | {"X": cells, "decision": self.decision.tolist()},
             "plans": [
                 {"row": row} | plan
                 for row, plan in zip(self.of.tolist(), self.to_dicts(), strict=True)
             ],
             "reasons": [asdict(reason) | {"row": row} for row, reason in self.reasons.items()],
-        }
-        content["people"] |= {
-            "X": [[None if cell != cell else cell for cell in row] for row in people.X.tolist()],
-            "decision": self.decision.tolist(),
         }
         return json.dumps(content, ensure_ascii=False)
 
@@ -510,15 +486,10 @@ class Plans:
         head = [">person", ">step", ">plan", "changes", ">effort", ">chance", "decision then"]
         rows = [
             [
-                p.person,
-                p.step,
-                p.number,
-                "; ".join(map(str, p.changes)),
-                f"{p.effort:.2f}",
-                p.chance,
-                p.reached,
+                *(p.person, p.step, p.number, "; ".join(map(str, p.changes))),
+                *(f"{p.effort:.2f}", p.chance, p.reached),
             ]
-            for p, _ in zip(self, range(MAX_SHOWN), strict=False)
+            for p in islice(self, MAX_SHOWN)
         ]
         more = f", of which {MAX_SHOWN} are shown" if len(self) > MAX_SHOWN else ""
         return html.fragment(html.table(head, rows, f"{repr(self)[1:-1]}{more}"))
@@ -531,12 +502,9 @@ def _read_people(content: Mapping[str, Any]) -> People:
     encoder = Encoder.from_json(json.dumps(content["encoder"]))
     numbers = content["people"]
     people = People(
-        np.array(numbers["X"], dtype=float).astype(np.float32).reshape(-1, len(schema)),
+        np.array(numbers["X"], dtype=float).reshape(-1, len(schema)),
         Background(schema, encoder, blanket=blanket),
-        person=np.array(numbers["person"], dtype=np.int64),
-        seed=np.array(numbers["seed"], dtype=np.int64),
-        step=np.array(numbers["step"], dtype=np.int64),
-        spent=np.array(numbers["spent"], dtype=float),
+        **{name: numbers[name] for name in PEOPLE},
     )
     if len(numbers["decision"]) != len(people):
         raise DataError(f"people.decision: {len(people)} codes are expected")
@@ -550,15 +518,15 @@ def _read_columns(entries: Sequence[dict[str, Any]], people: People) -> dict[str
     schema, encoder = people.schema, people.encoder
     columns: dict[str, Any] = {"of": of, "donor": np.full(len(plans), -1, dtype=np.int64)}
     columns["to"] = np.full((len(plans), len(schema)), np.nan, dtype=np.float32)
-    for name in ("low", "high"):
-        columns[name] = np.full(len(plans), np.nan, dtype=np.float32)
+    columns["low"], columns["high"] = np.full((2, len(plans)), np.nan, dtype=np.float32)
     for i, plan in enumerate(plans):
         for change in plan.changes:
             column = encoder[change.feature]
             columns["to"][i, schema.index(change.feature)] = column.encode_one(change.after)
-            for name in ("low", "high"):
-                if (end := getattr(change, name)) is not None:
-                    columns[name][i] = column.encode_one(end)
+            if change.low is not None:
+                columns["low"][i] = column.encode_one(change.low)
+            if change.high is not None:
+                columns["high"][i] = column.encode_one(change.high)
     reached = [schema.classes.index(plan.reached) for plan in plans]
     columns["reached"] = np.array(reached, dtype=np.int64)
     columns["valid"] = np.array([plan.valid for plan in plans], dtype=bool)

@@ -1,11 +1,17 @@
-"""What every searcher shares: the problem it is given, the candidates it returns, and its
-contract.
+"""What every searcher shares: the problem it is given, the candidates it returns, and its contract.
+
+From proposals to plans, ``find_recourse`` and the searchers take the same steps:
+``Searcher.confirm`` proposals, ``Searcher.minimise`` what is left, drop those that are not
+``SearchProblem.undominated`` or not ``affordable``, and name each change set once
+(``Candidates.distinct``). Change sets are rows of ``Candidates.to``, (change sets, known features);
+NaN: unchanged.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -20,11 +26,42 @@ from edfa.predictors.base import ModelCache, Predictor, UnfittedError
 from edfa.recourse.action_set import ActionSet
 from edfa.recourse.sense import Crowd, Sense
 from edfa.recourse.survival import Completions, PlannedChanges, Survival
-from edfa.typing import BoolArray, Float32Array, Float64Array, Int8Array, IntArray
+from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int8Array, IntArray
 
-__all__ = ["Candidates", "SearchProblem", "Searcher"]
+__all__ = [
+    "EXACT",
+    "Candidates",
+    "Keys",
+    "Lengths",
+    "SearchProblem",
+    "Searcher",
+    "proper_subsets",
+    "rank_in_case",
+]
 
 ROWS = 200_000  # in one model call at most
+EXACT = 6  # changes up to which every subset is looked at; above, those without one of them
+Keys = tuple[Float64Array | IntArray, ...]
+"""What ranks plans, by the last key first, as ``np.lexsort`` does; each (plans,)."""
+
+
+class Lengths(NamedTuple):
+    """How far each plan goes, (plans,) each.
+
+    ``l0`` is the number of changed features. ``l2`` and ``heom`` are roots of squares in units of
+    the training range: ``l2`` on label codes (the paper's), ``heom`` with a changed category
+    counted as one. ``effort`` is what it takes the person.
+    """
+
+    l0: IntArray
+    l2: Float64Array
+    heom: Float64Array
+    effort: Float64Array
+
+    @property
+    def keys(self) -> Keys:
+        """What ranks plans: the least effort first, then the fewest changes, then the nearest."""
+        return self.l2, self.l0, np.round(self.effort, 9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +84,6 @@ class SearchProblem:
         A class code; None: any other decision is recourse.
     seed
         Of ``random``.
-    enough_survival
-        A searcher that ranks by survival need not look for a better plan once one survives that
-        often.
     sense
         What else is asked of plans; None: nothing.
     """
@@ -59,7 +93,6 @@ class SearchProblem:
     background: Background
     desired_class: int | None
     seed: int = 0
-    enough_survival: float = 1.0
     sense: Sense | None = None
 
     @property
@@ -225,11 +258,75 @@ class SearchProblem:
         """Which change sets ``to`` (rows, known features) hold further along and lead where people
         are, (rows,).
         """
-        return (
-            np.ones(len(case), dtype=bool)
-            if self.sense is None
-            else self.sense.accepts(self, case, to)
-        )
+        if self.sense is None:
+            return np.ones(len(case), dtype=bool)
+        return self.sense.accepts(self, case, to)
+
+    def fits_together(self, case: IntArray, to: Float32Array) -> BoolArray:
+        """Which change sets are possible as a whole (see ``ActionSet.fit_together``), (rows,)."""
+        return self.actions.fit_together(self.mask, self.facts[case], to)
+
+    def permitted(self, case: IntArray, values: Float32Array) -> Float32Array:
+        """What of ``values`` may be proposed to each case (rows,), as change sets of this shape.
+
+        ``values`` are rows of known features, (rows, known features) or (rows, donors, known
+        features).
+        """
+        to = np.full_like(values, np.nan)
+        for column in self.free:
+            own = self.facts[case, column].reshape(-1, *(1,) * (values.ndim - 2))
+            value = values[..., column]
+            fine = self.actions.permits(int(self.features[column]), own, value)
+            to[..., column] = np.where(fine, value, np.float32(np.nan))
+        return to
+
+    def lengths(self, case: IntArray, to: Float32Array) -> Lengths:
+        """How far change sets ``to`` (rows, known features) go.
+
+        Leaving a missing or special code counts as the full range.
+        """
+        actions, features, facts = self.actions, self.features, self.facts[case]
+        changed, value_range = ~np.isnan(to), actions.value_range[features]
+        ordered = actions.ordered[features]
+        share = np.where(changed, np.abs(to - facts), 0) / value_range
+        for column in np.flatnonzero(np.isin(features, actions.with_special_values)):
+            special = np.isin(facts[:, column], actions.special_values[features[column]])
+            share[changed[:, column] & special, column] = 1
+        mixed = np.where(ordered, share, changed)
+        l2, heom = (np.sqrt((part * part).sum(axis=1)) for part in (share, mixed))
+        units = np.where(ordered, share * value_range, changed)
+        return Lengths(changed.sum(axis=1), l2, heom, units @ actions.effort[features])
+
+    def undominated(self, candidates: "Candidates") -> "Candidates":
+        """Without plans that change the same features in the same direction, and none of them
+        less, than another does.
+        """
+        if len(candidates) < 2:
+            return candidates
+        order = np.argsort(candidates.features, kind="stable")
+        group = candidates.features[order]
+        moved = np.nan_to_num(candidates.to - self.facts[candidates.case])[order]
+        ordered = self.actions.ordered[self.features]
+        dominated = np.zeros(len(order), dtype=bool)
+        for gap in range(1, int(np.bincount(group).max())):
+            first = np.flatnonzero(group[gap:] == group[:-gap])
+            a, b = moved[first], moved[first + gap]
+            same, same_way = a == b, ordered & (a * b > 0)
+            dominated[first + gap] |= (same | (same_way & (np.abs(a) <= np.abs(b)))).all(axis=1)
+            dominated[first] |= (same | (same_way & (np.abs(b) <= np.abs(a)))).all(axis=1)
+        return candidates.take(np.sort(order[~dominated]))
+
+    def within_max_changes(self, candidates: "Candidates") -> "Candidates":
+        """The candidates with no more changes than the rules allow."""
+        return candidates.take((~np.isnan(candidates.to)).sum(axis=1) <= self.actions.max_changes)
+
+    def affordable(self, candidates: "Candidates") -> "Candidates":
+        """The candidates within the effort that the rules allow."""
+        limit = self.actions.rules.max_effort
+        if limit is None:
+            return candidates
+        effort = self.lengths(candidates.case, candidates.to).effort
+        return candidates.take(effort <= limit + 1e-9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,6 +373,26 @@ class Candidates:
         probabilities = None if self.probabilities is None else self.probabilities[rows]
         return Candidates(self.case[rows], self.to[rows], self.donor[rows], probabilities)
 
+    @cached_property
+    def features(self) -> IntArray:
+        """A number for each, the same for those of one case that change the same features,
+        (candidates,).
+        """
+        changed = np.packbits(~np.isnan(self.to), axis=1)
+        return np.unique(np.c_[self.case, changed], axis=0, return_inverse=True)[1].ravel()
+
+    def distinct(self) -> "Candidates":
+        """Each change set of a case once, in the position where it first stands."""
+        if len(self) < 2:
+            return self
+        changed = ~np.isnan(self.to)
+        used = changed.any(axis=0)
+        to = np.where(changed[:, used], self.to[:, used], np.float32(np.inf))
+        order = np.lexsort((*to.T[::-1], self.case))
+        to, case = to[order], self.case[order]
+        new = np.r_[True, (to[1:] != to[:-1]).any(axis=1) | (case[1:] != case[:-1])]
+        return self.take(np.sort(order[new]))
+
     @classmethod
     def join(cls, *parts: "Candidates") -> "Candidates":
         """All parts in one; with probabilities only if all parts have them."""
@@ -288,49 +405,114 @@ class Candidates:
         )
 
 
+def rank_in_case(case: IntArray, *keys: AnyArray) -> IntArray:
+    """The rank of each row among those of its case, from 0, by the last key, then the one before
+    it; equals in their order.
+
+    >>> rank_in_case(np.array([0, 1, 0, 0]), np.array([2, 5, 3, 1]))
+    array([1, 0, 2, 0])
+    """
+    order = np.lexsort((*keys, case))
+    rank = np.empty(len(case), dtype=np.intp)
+    rank[order] = np.arange(len(case)) - np.searchsorted(case[order], case[order])
+    return rank
+
+
+def proper_subsets(to: Float32Array) -> tuple[IntArray, Float32Array]:
+    """Every non-empty proper subset of each row's changes, with the row it comes from.
+
+    >>> row, smaller = proper_subsets(np.array([[1, np.nan, 2], [3, np.nan, np.nan]],
+    ...     dtype=np.float32))
+    >>> row, smaller
+    (array([0, 0]), array([[ 1., nan, nan],
+           [nan, nan,  2.]], dtype=float32))
+    """
+    rows, parts = [], []
+    size = (~np.isnan(to)).sum(axis=1)
+    for count in np.unique(size[size > 1]):
+        same_size = np.flatnonzero(size == count)
+        columns = np.nonzero(~np.isnan(to[same_size]))[1].reshape(len(same_size), count)
+        subsets = ~np.eye(count, dtype=bool)
+        if count <= EXACT:
+            subsets = (np.arange(1, 2**count - 1)[:, None] >> np.arange(count) & 1).astype(bool)
+        keep = np.zeros((len(same_size), len(subsets), to.shape[1]), dtype=bool)
+        index = np.broadcast_to(columns[:, None], (len(same_size), *subsets.shape))
+        np.put_along_axis(keep, index, subsets[None], axis=2)
+        rows.append(np.repeat(same_size, len(subsets)))
+        parts.append(
+            np.where(keep, to[same_size][:, None], np.float32(np.nan)).reshape(-1, to.shape[1])
+        )
+    if not rows:
+        return np.zeros(0, dtype=np.intp), to[:0]
+    return np.concatenate(rows), np.concatenate(parts)
+
+
+@dataclass(eq=False, repr=False)
 class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
     """Looks for plans among training people; scikit-learn's contract.
 
-    ``__init__`` holds settings, each stored under its own name. ``fit(train)`` keeps what is learnt
-    from training people in attributes that end in an underscore: ``train_``, ``rows_`` (training
-    people, features), ``support_`` (their values), ``cache_`` (what is worked out once for a model
-    and a set of known features), and whatever a subclass learns in ``_learn``. ``Nearest(train)``
-    is short for ``Nearest().fit(train)``.
+    The constructor takes settings, each stored under its own name; a searcher that is a dataclass
+    needs to name them only, and checks them in ``_check_settings``. ``fit(train)`` stores what is
+    learnt from training people in attributes that end in an underscore: ``train_``, ``rows_``
+    (training people, features), ``support_`` (their values), ``cache_`` (what is worked out once
+    for a model and a set of known features), and whatever a subclass learns in ``_learn``.
+    ``Nearest(train)`` is short for ``Nearest().fit(train)``.
 
-    A subclass proposes change sets in ``search``. ``find_recourse`` keeps those that the model
+    A subclass proposes change sets in ``search``. ``find_recourse`` takes those that the model
     confirms and the action set allows, and takes out changes that are not needed (unless
     ``minimal`` is false). A searcher whose candidates are confirmed and minimal already says so
-    with ``finished``: then they are kept as they are, and the probabilities that come with them
+    with ``finished``: then they stay as they are, and the probabilities that come with them
     must be the model's (``edfa.testing.check_searcher`` asks it again). One with a stricter notion
-    of a good plan says so in ``keeps``. ``uses_sweep`` asks for the sweep of single changes.
+    of a good plan says so in ``keeps``. ``uses_sweep`` asks for the sweep of single changes. Where
+    plans are ranked by survival, those that survive in a share ``enough`` of cases are all as good.
 
-    Every searcher has two settings: ``holds_further``, whether a plan must hold as far again as it
-    goes, and ``min_support``, how many training people must be where it leads (None: 30, or a
-    hundredth of a small table; 0: no matter). Neither is asked in the paper's reading. Where plans
-    are ranked by survival, those that survive in a share ``enough`` of cases are all as good.
+    Parameters
+    ----------
+    train
+        Training people to learn from at once; None: not yet.
+    holds_further
+        Whether a plan must hold as far again as it goes. Not asked in the paper's reading.
+    min_support
+        How many training people must be where a plan leads (None: 30, or a hundredth of a small
+        table; 0: no matter). Not asked in the paper's reading.
     """
 
+    train: InitVar[Table | None] = None
+    _: KW_ONLY
     holds_further: bool = True
     min_support: int | None = None
 
-    enough: float = 1.0
-
+    enough = 1.0
+    enough_survival = 1.0
     uses_sweep = False
     finished = False
     minimal = True
+
+    def __post_init__(self, train: Table | None) -> None:
+        self._check_settings()
+        if train is not None:
+            self.fit(train)
+
+    def _check_settings(self) -> None:
+        """Raise a ``SettingError`` for settings that cannot be."""
+        if self.min_support is not None and self.min_support < 0:
+            raise SettingError(
+                f"min_support: a number of people, 0 or more, not {self.min_support}"
+            )
+
+    def content_with(self, share: float) -> Self:
+        """A copy that, where it ranks by survival, looks for nothing better once a plan survives in
+        that share of completions.
+        """
+        searcher = copy(self)
+        searcher.enough_survival = share
+        return searcher
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
         """The settings: the training people who may be passed to the constructor are none."""
         names: list[str] = super()._get_param_names()
         return [name for name in names if name != "train"]
-
-    def _set_sense(self, holds_further: bool, min_support: int | None) -> None:
-        """Store the two settings that all searchers have."""
-        if min_support is not None and min_support < 0:
-            raise SettingError(f"min_support: a number of people, 0 or more, not {min_support}")
-        self.holds_further = holds_further
-        self.min_support = min_support
 
     def fit(self, train: Table) -> Self:
         """Learn from training people."""
@@ -339,7 +521,8 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         self.train_ = train
         self.rows_: Float32Array = train.X
         self.cache_ = ModelCache()
-        categorical = [j for j, feature in enumerate(train.schema) if feature.kind == "categorical"]
+        self.ordered_ = np.array([feature.kind != "categorical" for feature in train.schema])
+        categorical = np.flatnonzero(~self.ordered_).tolist()
         self.support_ = Support.of(self.rows_, categorical, cache=self.cache_)
         self.crowd_ = Crowd(
             self.rows_, train.y == train.schema.classes.index(train.schema.favourable)
@@ -378,12 +561,8 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
             )
 
         self._check_fitted()
-        name = (
-            "action set",
-            (rules or NO_RULES).to_json(),
-            people.background.card,
-            desired_class,
-        )
+        rule_text = (rules or NO_RULES).to_json()
+        name = "action set", rule_text, people.background.card, desired_class
         return self.cache_.get(people.predictor, people.background.visible, name, make)
 
     def sense(self, actions: ActionSet) -> Sense | None:
@@ -411,6 +590,59 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         kept[rows] = problem.is_sensible(case[rows], to[rows])
         return kept
 
+    def confirm(self, problem: SearchProblem, candidates: Candidates) -> Candidates:
+        """The candidates that the action set allows and that are good enough, with their
+        probabilities; a value of one's own is no change.
+        """
+        facts = problem.facts[candidates.case]
+        to = np.where(candidates.to == facts, np.float32(np.nan), candidates.to)
+        allowed = problem.actions.allows(problem.mask, facts, to)
+        some = Candidates(candidates.case, to, candidates.donor).take(allowed).distinct()
+        probabilities = problem.predict(problem.apply(some.case, some.to))
+        kept = self.keeps(problem, some.case, some.to, probabilities)
+        return replace(some, probabilities=probabilities).take(kept)
+
+    def minimise(self, problem: SearchProblem, candidates: Candidates) -> Candidates:
+        """Confirmed candidates cut down until no proper subset is good enough (checked in full up
+        to six changes).
+        """
+        candidates = self._undo_one_by_one(problem, candidates).distinct()
+        plan, smaller = proper_subsets(candidates.to)
+        probabilities, fine = self._check_smaller(problem, candidates.case[plan], smaller)
+        plan, smaller, probabilities = plan[fine], smaller[fine], probabilities[fine]
+        size = problem.lengths(candidates.case[plan], smaller)
+        best = rank_in_case(plan, size.effort, size.l0) == 0
+        to, after = candidates.to.copy(), np.array(candidates.probabilities)
+        to[plan[best]], after[plan[best]] = smaller[best], probabilities[best]
+        return replace(candidates, to=to, probabilities=after).distinct()
+
+    def _undo_one_by_one(self, problem: SearchProblem, candidates: Candidates) -> Candidates:
+        """As long as a change of a plan can be undone, undo the one that costs the least of the
+        score.
+        """
+        to, after = candidates.to.copy(), np.array(candidates.probabilities)
+        active = np.arange(len(candidates))
+        while len(active):
+            plan, column = np.nonzero(~np.isnan(to[active]))
+            smaller, case = to[active[plan]], candidates.case[active[plan]]
+            smaller[np.arange(len(plan)), column] = np.nan
+            probabilities, fine = self._check_smaller(problem, case, smaller)
+            score = np.where(fine, problem.score(case, probabilities), -1.0)
+            best = np.flatnonzero((rank_in_case(plan, -score) == 0) & (score >= 0))
+            active = active[plan[best]]
+            to[active], after[active] = smaller[best], probabilities[best]
+        return replace(candidates, to=to, probabilities=after)
+
+    def _check_smaller(
+        self, problem: SearchProblem, case: IntArray, to: Float32Array
+    ) -> tuple[Float64Array, BoolArray]:
+        """Probabilities of change sets, and which are good enough: undoing a change can part what
+        belongs together.
+        """
+        probabilities = problem.predict(problem.apply(case, to))
+        fine = (~np.isnan(to)).any(axis=1) & problem.fits_together(case, to)
+        return probabilities, fine & self.keeps(problem, case, to, probabilities)
+
     def invalidation(self, problem: SearchProblem, candidates: Candidates) -> Float64Array | None:
         """The probability that each plan fails if its numbers are met only roughly, (candidates,);
         None: not asked.
@@ -421,7 +653,7 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         self,
         problem: SearchProblem,
         candidates: Candidates,
-        keys: tuple[Float64Array | IntArray, ...] | None,
+        keys: Keys | None,
     ) -> Survival | None:
         """The probability that each plan holds when everything is known; None: not asked.
 

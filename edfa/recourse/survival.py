@@ -32,13 +32,10 @@ __all__ = ["Completions", "PlannedChanges", "Survival", "add_survival"]
 
 ROWS = 50_000  # in one model call: few enough to stay in a processor's cache
 WIDE = 256  # features from which on fewer rows are in one call
-FEW = (
-    16  # people for whom a call asks about more than may be needed: a call costs more than its rows
-)
-HEATS, HEATS_OF_FEW = (
-    (1, 2, 4, 8, 16, sys.maxsize),
-    (4, 16, sys.maxsize),
-)  # ranks up to which plans share a call
+# people for whom a call asks about more than may be needed: a call costs more than its rows
+FEW = 16
+# ranks up to which plans share a call; of few people
+HEATS, HEATS_OF_FEW = (1, 2, 4, 8, 16, sys.maxsize), (4, 16, sys.maxsize)
 FEW_ROWS = 2048  # of which equal ones are looked for: more of them cost more than asking twice
 ASKED = 3  # members of a committee, in turn, that are asked about each of several completions
 
@@ -86,15 +83,6 @@ class PlannedChanges:
 
     def __len__(self) -> int:
         return len(self.of)
-
-    def seen(self) -> tuple[IntArray, Float32Array]:
-        """The changes that the model sees: their positions among what it sees, (c,), and new
-        values, (plans, c).
-        """
-        features = np.arange(self.to.shape[1]) if self.features is None else self.features
-        varies = self.people.predictor.varies_
-        shown = varies[features]
-        return (np.cumsum(varies) - 1)[features[shown]], self.to[:, shown]
 
     def take(self, rows: IntArray) -> "PlannedChanges":
         """Some of the plans, for the same people."""
@@ -160,15 +148,14 @@ class Completions:
 
     def decision_stability(self, people: People) -> Float64Array:
         """The share of completions in which each person's decision stays what it is, (people,)."""
-        return np.asarray(_same(people, self._fill(people)).mean(axis=1))
+        return self.decided_share(people, people.decision)
 
-    def decided_share(self, people: People, code: int) -> Float64Array:
-        """The share of completions in which the model decides for the class ``code``, (people,)."""
-        return np.asarray(
-            _same(replace(people, decided=np.full(len(people), code)), self._fill(people)).mean(
-                axis=1
-            )
-        )
+    def decided_share(self, people: People, code: int | IntArray) -> Float64Array:
+        """The share of completions in which the model decides for the class ``code``, of everybody
+        or (people,), (people,).
+        """
+        decided = np.broadcast_to(code, len(people))
+        return np.asarray(_same(people, self._fill(people), decided).mean(axis=1))
 
     def farther(self, k: int) -> "Completions | None":
         """Completions from other people, who come next, k of them; None where there are fewer than
@@ -198,10 +185,8 @@ class Completions:
         people, of = plans.people, plans.of
         survival = Survival(*(np.full(len(plans), np.nan) for _ in range(2)))
         if self.committee is None and not np.isnan(people.X[:, people.predictor.varies_]).any():
-            survival.probability[rank == 0], survival.error[rank == 0] = (
-                1.0,
-                0.0,
-            )  # what works now works then
+            # what works now works then
+            survival.probability[rank == 0], survival.error[rank == 0] = 1.0, 0.0
             return survival
         heats = HEATS_OF_FEW if len(people) <= FEW else HEATS
         filled = self._fill(people, plans.consequences)
@@ -222,7 +207,7 @@ class Completions:
         """
         if plans.desired_class is not None:
             return np.ones(filled.rows.shape[:2], dtype=bool)
-        return _same(plans.people, filled)
+        return _same(plans.people, filled, plans.people.decision)
 
     def _estimate(self, plans: PlannedChanges, filled: "_Filled", stays: BoolArray) -> Survival:
         """The share of completions, and of pairs with members, in which plans survive. Every model
@@ -230,20 +215,20 @@ class Completions:
         """
         own, votes = np.zeros((len(plans), stays.shape[1]), dtype=bool), np.zeros(len(plans))
         asked = stays if self.committee is not None else stays & filled.first
-        most = max(
-            1, ROWS * min(1.0, WIDE / max(1, filled.rows.shape[2]))
-        )  # rows at a time, each a copy
+        # rows at a time, each a copy
+        most = max(1, ROWS * min(1.0, WIDE / max(1, filled.rows.shape[2])))
         for rows in np.array_split(np.arange(len(plans)), math.ceil(own.size / most) or 1):
             part = plans.take(rows)
             followed = _follow(part, filled, asked[part.of])
             own[rows] = _survives(part, filled, followed)
             if self.committee is not None:
                 votes[rows] = _votes(self.committee, part, followed, stays.shape[1])
-        if self.committee is None:
-            return _share(own)
-        size = len(self.committee)
+        size = 0 if self.committee is None else len(self.committee)
         probability = (own.mean(axis=1) + size * votes) / (size + 1)
-        return Survival(probability, _standard_error(probability, max(own.shape[1], size)))
+        # Agresti and Coull's centre: an estimate of 0 or 1 from a few completions is not certain.
+        count = max(own.shape[1], size)
+        centre = (probability * count + 2) / (count + 4)
+        return Survival(probability, np.sqrt(centre * (1 - centre) / (count + 4)))
 
     def _fill(self, people: People, consequences: Consequences | None = None) -> "_Filled":
         """The completions of all people as the model sees them; ``consequences`` of the plans that
@@ -253,17 +238,14 @@ class Completions:
         seen = np.flatnonzero(predictor.varies_)
         own = people.X[:, None, seen]
         if not np.isnan(own).any():
-            return _Filled(own)
+            return _Filled(own, np.zeros((len(own), 1), dtype=np.intp))
         near = self.neighbours.nearest(people.X)
         rows = self.neighbours.rows[near[:, :, None], seen]
         np.copyto(rows, own, where=~np.isnan(own))
-        if len(near) <= FEW:
-            return _Filled(rows)
-        first_equal = np.empty(near.shape, dtype=np.intp)
-        for mask, members in by_mask(people.X):
-            first_equal[members] = _first_equal(
-                self._kinds(predictor, mask, consequences)[near[members]]
-            )
+        first_equal = np.tile(np.arange(near.shape[1]), (len(near), 1))
+        for mask, members in by_mask(people.X) if len(near) > FEW else ():
+            kinds = self._kinds(predictor, mask, consequences)
+            first_equal[members] = _first_equal(kinds[near[members]])
         return _Filled(rows, first_equal)
 
     def _kinds(
@@ -280,14 +262,11 @@ class Completions:
         def make() -> IntArray:
             cells: list[AnyArray] = [np.zeros(len(self.neighbours.rows))]
             for feature in np.flatnonzero(predictor.varies_ & ~mask).tolist():
-                values, cuts = (
-                    self.neighbours.rows[:, feature],
-                    predictor.cells(predictor.varies_, feature),
-                )
-                if cuts is None or exact[feature]:
-                    cells.append(values)
-                else:
-                    cells.append(np.searchsorted(cuts, values, side="right"))
+                values: AnyArray = self.neighbours.rows[:, feature]
+                cuts = predictor.cells(predictor.varies_, feature)
+                if cuts is not None and not exact[feature]:
+                    values = np.searchsorted(cuts, values, side="right")
+                cells.append(values)
             return np.unique(np.stack(cells), axis=1, return_inverse=True)[1].reshape(-1)
 
         return self.cache.get(predictor, mask, ("kinds", self, exact.tobytes()), make)
@@ -297,31 +276,18 @@ class _Filled(NamedTuple):
     """Completions as the model sees them.
 
     ``rows`` is (people, k, features that the model sees). ``first_equal`` (people, k) is the index
-    of the person's first completion that is the same to the model; None: every completion counts as
-    different.
+    of the person's first completion that is the same to the model, as far as one has looked.
     """
 
     rows: Float32Array
-    first_equal: IntArray | None = None
+    first_equal: IntArray
 
     @property
     def first(self) -> BoolArray:
         """Which completions need to be asked about, (people, k): the others equal an earlier
         one.
         """
-        if self.first_equal is None:
-            return np.ones(self.rows.shape[:2], dtype=bool)
         return np.asarray(self.first_equal == np.arange(self.first_equal.shape[1]))
-
-    def spread(self, answers: BoolArray, of: IntArray | slice = slice(None)) -> BoolArray:
-        """Answers about first completions of the people ``of`` (n,), copied to all equal ones; (n,
-        k) to (n, k).
-        """
-        return (
-            answers
-            if self.first_equal is None
-            else np.take_along_axis(answers, self.first_equal[of], axis=1)
-        )
 
 
 def add_survival(
@@ -357,40 +323,35 @@ def add_survival(
         raise DataError(
             "these plans were read from a file and have no predictor; only one can say if they last"
         )
-    aim = (
-        plans.provenance.desired_class
-        if desired_class is None
-        else people.background.class_code(desired_class)
-    )
+    aim = people.background.class_code(desired_class)
+    aim = plans.provenance.desired_class if aim is None else aim
     planned, position = np.unique(plans.of, return_inverse=True)
     rows = People(people.X[planned], people.background, decided=plans.decision[planned])
-    estimate = Completions.of(train, k).survival(
-        PlannedChanges(rows, position, plans.to, aim, plans.consequences)
-    )
+    changes = PlannedChanges(rows, position, plans.to, aim, plans.consequences)
+    estimate = Completions.of(train, k).survival(changes)
     provenance = replace(plans.provenance, completions={"X": train.X, "k": k})
     return replace(
         plans, survival=estimate.probability, survival_error=estimate.error, provenance=provenance
     )
 
 
-def _same(people: People, filled: _Filled) -> BoolArray:
-    """In which completions the decision is today's, (people, k)."""
-    first = filled.first
-    same = np.zeros_like(first)
-    same[first] = (
-        _decide(people.predictor, filled.rows[first]) == people.decision[np.nonzero(first)[0]]
-    )
-    return filled.spread(same)
+def _same(people: People, filled: _Filled, decided: IntArray) -> BoolArray:
+    """In which completions the decision is ``decided`` (people,), (people, k)."""
+    person, completion = np.nonzero(filled.first)
+    same = np.zeros(filled.first_equal.shape, dtype=bool)
+    now = _decide(people.predictor, filled.rows[person, completion])
+    same[person, completion] = now == decided[person]
+    return np.take_along_axis(same, filled.first_equal, axis=1)
 
 
 def _survives(plans: PlannedChanges, filled: _Filled, followed: "_Followed") -> BoolArray:
     """In which completions the plans survive by the model's own decision, (plans, k)."""
     survives = np.zeros((len(plans), filled.rows.shape[1]), dtype=bool)
-    if filled.first_equal is not None:  # elsewhere the decision is that of an equal completion
-        followed = followed.take(filled.first[plans.of[followed.plan], followed.completion])
+    # elsewhere the decision is that of an equal completion
+    followed = followed.take(filled.first[plans.of[followed.plan], followed.completion])
     decided = _decide(plans.people.predictor, followed.rows)
     survives[followed.plan, followed.completion] = plans.turned(followed.plan, decided)
-    return filled.spread(survives, plans.of)
+    return np.take_along_axis(survives, filled.first_equal[plans.of], axis=1)
 
 
 def _votes(
@@ -436,15 +397,15 @@ class _Followed(NamedTuple):
 def _follow(plans: PlannedChanges, filled: _Filled, asked: BoolArray) -> _Followed:
     """The completions that are ``asked`` about (plans, k) with the plan's changes made."""
     plan, completion = np.nonzero(asked)
-    rows, (columns, to) = filled.rows[plans.of[plan], completion], plans.seen()
-    if plans.consequences is not None and not plans.consequences.nothing:
-        new = np.full((len(to), rows.shape[1]), np.nan, dtype=np.float32)
-        new[:, columns] = to
-        seen = np.flatnonzero(plans.people.predictor.varies_)
-        return _Followed(plan, completion, plans.consequences.apply(seen, rows, new[plan])[0])
-    changed, new = rows[:, columns], to[plan]
-    np.copyto(changed, new, where=~np.isnan(new))
-    rows[:, columns] = changed
+    rows, varies = filled.rows[plans.of[plan], completion], plans.people.predictor.varies_
+    features = np.arange(plans.to.shape[1]) if plans.features is None else plans.features
+    to = np.full((len(plans), len(varies)), np.nan, dtype=np.float32)
+    to[:, features] = plans.to
+    new = to[:, varies][plan]
+    if plans.consequences is None:
+        np.copyto(rows, new, where=~np.isnan(new))
+    else:
+        rows = plans.consequences.apply(np.flatnonzero(varies), rows, new)[0]
     return _Followed(plan, completion, rows)
 
 
@@ -457,9 +418,8 @@ def _distinct(rows: Float32Array) -> tuple[Float32Array, IntArray]:
     """
     if len(rows) > FEW_ROWS or not rows.size:
         return rows, np.arange(len(rows))
-    keys = (
-        np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
-    )
+    whole_row = np.dtype((np.void, rows.itemsize * rows.shape[1]))
+    keys = np.ascontiguousarray(rows).view(whole_row).ravel()
     _, first, row = np.unique(keys, return_index=True, return_inverse=True)
     return rows[first], row
 
@@ -480,28 +440,10 @@ def _first_equal(kind: IntArray) -> IntArray:
     return first
 
 
-def _share(survives: BoolArray) -> Survival:
-    """The share of completions (plans, k) in which each plan survives, with its standard error."""
-    share = np.asarray(survives.mean(axis=1))
-    return Survival(share, _standard_error(share, survives.shape[1]))
-
-
-def _standard_error(share: Float64Array, count: int) -> Float64Array:
-    """The standard error of shares (plans,) of this number of cases."""
-    # Agresti and Coull's centre: an estimate of 0 or 1 from a few completions is not certain.
-    centre = (share * count + 2) / (count + 4)
-    return np.asarray(np.sqrt(centre * (1 - centre) / (count + 4)))
-
-
 def _decide(predictor: Predictor, rows: Float32Array) -> IntArray:
     """What is decided from complete rows, (n, features that the model sees) to (n,)."""
-    if len(rows) <= ROWS:
-        return (
-            predictor.decide(predictor.predict_known(predictor.varies_, rows))
-            if len(rows)
-            else np.zeros(0, np.intp)
-        )
+    if not len(rows):
+        return np.zeros(0, dtype=np.intp)
     parts = np.array_split(rows, -(-len(rows) // ROWS))
-    return np.concatenate(
-        [predictor.decide(predictor.predict_known(predictor.varies_, part)) for part in parts]
-    )
+    seen = predictor.varies_
+    return np.concatenate([predictor.decide(predictor.predict_known(seen, p)) for p in parts])

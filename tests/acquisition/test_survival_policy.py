@@ -207,7 +207,7 @@ def test_who_is_there_already_counts_as_often_as_that_lasts(table, model, search
     np.testing.assert_allclose(survival[favourable], stays)
     plans = find_recourse(people, searcher, desired_class=1)
     for i in np.flatnonzero(~favourable):
-        assert survival[i] == max((p.survival for p in plans.of_person(int(i))), default=0.0)
+        assert survival[i] == plans.survival[plans.of == i].max(initial=0.0)
 
 
 def test_what_may_not_change_opens_nothing(table, model, searcher):

@@ -8,9 +8,9 @@ from discrete import world
 
 from edfa.explanation.necessity import sweep
 from edfa.people import Background, People
-from edfa.recourse._search.donors import Donors, Side
 from edfa.recourse.action_set import ActionSet
 from edfa.recourse.searcher import SearchProblem
+from edfa.recourse.searchers.nearest import Donors, Side
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cityblock"])

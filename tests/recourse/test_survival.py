@@ -18,7 +18,7 @@ from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.fingerprint import digest, identify
 from edfa.predictors.conditional import Neighbours
 from edfa.recourse import Plans, add_survival
-from edfa.recourse._search.ranking import menu
+from edfa.recourse.find import menu
 from edfa.recourse.survival import Completions, PlannedChanges, Survival
 
 
@@ -304,9 +304,7 @@ def test_enough_is_enough(german):
     rows = table.test.X[:80].copy()
     rows[:, 10:] = np.nan
     people, lasting = People(rows, Background.of(table.train, model)), SurvivalSearch(table.train)
-    best = [
-        find_recourse(people, lasting, enough_survival=enough) for enough in (1.0, 0.1, 0.5, 0.9)
-    ]
+    best = [find_recourse(people, lasting.content_with(enough)) for enough in (1.0, 0.1, 0.5, 0.9)]
     survival = [np.where(p.legal, p.survival[p.first], -1.0) for p in best]
     for enough, hasty in zip((0.1, 0.5, 0.9), survival[1:], strict=True):
         assert np.array_equal(hasty >= enough, survival[0] >= enough)

@@ -18,8 +18,7 @@ with extra("neural", "the search along a gradient"):
     from torch import Tensor
 
 from edfa.recourse._search.invalidation import Noise
-from edfa.recourse._search.ranking import effort
-from edfa.recourse.searcher import Candidates, SearchProblem
+from edfa.recourse.searcher import Candidates, SearchProblem, rank_in_case
 from edfa.typing import Float32Array, IntArray
 
 __all__ = ["Margin", "different", "robust", "starting_points"]
@@ -78,9 +77,8 @@ def different(problem: SearchProblem, near: Candidates, plans: int, steps: int) 
         return Candidates.none(problem)
     low, high = margin.bounds()
     # All start near the person, each a little elsewhere.
-    begin = torch.from_numpy(
-        problem.random.normal(scale=0.05, size=(plans, len(margin.columns)))
-    ).repeat(count, 1)
+    noise = problem.random.normal(scale=0.05, size=(plans, len(margin.columns)))
+    begin = torch.from_numpy(noise).repeat(count, 1)
     shift = begin.clamp(low, high).requires_grad_(True)
     optimiser = torch.optim.Adam([shift], lr=0.05)
     best, reached = shift.detach().clone(), torch.zeros(len(case), dtype=torch.bool)
@@ -116,13 +114,11 @@ def starting_points(
 
     The plans of a case stand together.
     """
-    cost = effort(problem.actions, problem.mask, problem.facts[candidates.case], candidates.to)
-    order = np.lexsort((cost, candidates.case))
-    case = candidates.case[order]
-    order = order[np.arange(len(case)) - np.searchsorted(case, case) < STARTS]
+    case, to = candidates.case, candidates.to
+    order = np.lexsort((problem.lengths(case, to).effort, case))
+    order = order[rank_in_case(case[order]) < STARTS]
     unchanged = np.full_like(problem.facts, np.nan)
-    case = np.r_[np.arange(len(problem)), candidates.case[order]]
-    return case, np.concatenate([unchanged, candidates.to[order]])
+    return np.r_[np.arange(len(problem)), case[order]], np.concatenate([unchanged, to[order]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,16 +182,13 @@ class Margin:
         """The least and the largest permitted shift of each number, (rows, numbers) each."""
         actions, features = self.problem.actions, self.problem.features[self.columns]
         own = self.problem.facts[self.case][:, self.columns].astype(float)
-        low = np.array([actions.values[f][0] for f in features]) + 0 * own
-        high = np.array([actions.values[f][-1] for f in features]) + 0 * own
-        low = np.where(actions.direction[features] > 0, own, low)
-        high = np.where(actions.direction[features] < 0, own, high)
         start = self.start[:, self.columns]
-        lowest, highest = (
-            torch.minimum(torch.from_numpy(low), start),
-            torch.maximum(torch.from_numpy(high), start),
-        )
-        return (lowest - start) / self.value_range, (highest - start) / self.value_range
+        bounds = []
+        for end, closed, furthest in ((0, 1, torch.minimum), (-1, -1, torch.maximum)):
+            value = np.array([actions.values[f][end] for f in features]) + 0 * own
+            value = np.where(actions.direction[features] == closed, own, value)
+            bounds.append((furthest(torch.from_numpy(value), start) - start) / self.value_range)
+        return bounds[0], bounds[1]
 
     def distance(self, shift: Tensor) -> Tensor:
         """How far shifted numbers are from the case's own, in training ranges, (rows, numbers)."""
@@ -212,8 +205,7 @@ class Margin:
         rows, still = self.rows(shift).numpy(), (self.distance(shift) < STILL).numpy()
         to = to.copy()
         for i, column in enumerate(self.columns):
-            to[:, column] = self.problem.actions.snap(
-                int(self.problem.features[column]), rows[:, column]
-            )
+            feature = int(self.problem.features[column])
+            to[:, column] = self.problem.actions.snap(feature, rows[:, column])
             to[still[:, i], column] = np.nan
         return Candidates.of(self.case, to).take(kept.numpy())

@@ -53,9 +53,8 @@ class Noise:
         continuous.
         """
         actions, features = problem.actions, problem.features
-        return np.where(
-            actions.continuous[features], self.sigma * actions.value_range[features], 0.0
-        )
+        deviation = self.sigma * actions.value_range[features]
+        return np.where(actions.continuous[features], deviation, 0.0)
 
     def rate(self, problem: SearchProblem, case: IntArray, to: Float32Array) -> Float64Array:
         """The invalidation rate of change sets ``to`` (plans, known features) for cases (plans,):
@@ -101,9 +100,10 @@ class Noise:
         cells, feature = problem.group.candidate_values[k], problem.group.features[k]
         scale = self.sigma * problem.actions.value_range[feature]
         upper, lower = (
-            (ends.astype(float) - values[:, None]) / scale for ends in (cells.upper, cells.lower)
+            ndtr((ends.astype(float) - values[:, None]) / scale)
+            for ends in (cells.upper, cells.lower)
         )
-        return np.asarray(ndtr(upper) - ndtr(lower))
+        return np.asarray(upper - lower)
 
     def _sampled_rate(
         self, problem: SearchProblem, case: IntArray, to: Float32Array, noisy: BoolArray
@@ -115,14 +115,12 @@ class Noise:
             return np.zeros(0)
         # Drawn for all features, known or not, so that a feature's noise is the same whatever else
         # is known.
-        noise = (
-            self.standard(len(problem.mask))[:, problem.features] * self.scale(problem)
-        ).astype(np.float32)
+        standard = self.standard(len(problem.mask))[:, problem.features]
+        noise = (standard * self.scale(problem)).astype(np.float32)
         rate = np.empty(len(case))
         for part in np.array_split(np.arange(len(case)), -(-len(case) // BLOCK)):
             rows = problem.apply(case[part], to[part])[:, None, :] + noise * noisy[part][:, None, :]
-            probabilities = problem.predict(rows.reshape(-1, to.shape[1])).reshape(
-                len(part), self.draws, -1
-            )
+            probabilities = problem.predict(rows.reshape(-1, to.shape[1]))
+            probabilities = probabilities.reshape(len(part), self.draws, -1)
             rate[part] = 1 - problem.is_recourse(case[part], probabilities).mean(axis=1)
         return rate

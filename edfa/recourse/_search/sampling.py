@@ -28,9 +28,8 @@ class Draws:
     def of(cls, problem: SearchProblem, count: int) -> "Draws":
         """As many draws as ``count``, from the problem's own random stream."""
         shape = (count, len(problem.free))
-        return cls(
-            problem, np.argsort(problem.random.random(shape), axis=1), problem.random.random(shape)
-        )
+        order = np.argsort(problem.random.random(shape), axis=1)
+        return cls(problem, order, problem.random.random(shape))
 
     def candidates(self, case: IntArray, size: int) -> Candidates:
         """A change set for every one of these cases and draw: new values of the first ``size``
@@ -60,22 +59,16 @@ def draw_values(
     if not len(values):
         return np.full((len(case), len(uniform)), np.nan, dtype=np.float32)
     support = problem.actions.support
-    cumulative = np.cumsum(
-        support.shares[feature][np.searchsorted(support.values[feature], values)]
-    )
+    position = np.searchsorted(support.values[feature], values)
+    cumulative = np.cumsum(support.shares[feature][position])
     below = np.r_[0.0, cumulative]
-    low = (
-        below[np.searchsorted(values, own, side="right")] if direction > 0 else np.zeros(len(case))
-    )
-    high = (
-        below[np.searchsorted(values, own, side="left")]
-        if direction < 0
-        else np.full(len(case), cumulative[-1])
-    )
-    position = np.searchsorted(
-        cumulative, low[:, None] + uniform * (high - low)[:, None], side="right"
-    )
+    low, high = np.zeros(len(case)), np.full(len(case), cumulative[-1])
+    if direction > 0:
+        low = below[np.searchsorted(values, own, side="right")]
+    if direction < 0:
+        high = below[np.searchsorted(values, own, side="left")]
+    share = low[:, None] + uniform * (high - low)[:, None]
+    position = np.searchsorted(cumulative, share, side="right")
     drawn = values[np.minimum(position, len(values) - 1)]
-    return np.where(
-        problem.actions.permits(feature, own[:, None], drawn), drawn, np.float32(np.nan)
-    )
+    permitted = problem.actions.permits(feature, own[:, None], drawn)
+    return np.where(permitted, drawn, np.float32(np.nan))

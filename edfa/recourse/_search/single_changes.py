@@ -14,11 +14,15 @@ from functools import cached_property
 
 import numpy as np
 
-from edfa.explanation.necessity import CandidateValues
+from edfa.explanation.support import CandidateGrid, CandidateValues
+from edfa.recourse.action_set import ActionSet
 from edfa.recourse.searcher import Candidates, SearchProblem
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int32Array, IntArray
 
-__all__ = ["ChangeLayout", "SingleChanges", "interval", "layout_of"]
+__all__ = ["ChangeLayout", "SingleChanges", "interval"]
+
+Ends = tuple[Float32Array, Float32Array]
+"""The least and the largest value that does, (candidates,) each; NaN: open, or not known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,114 +32,95 @@ class ChangeLayout:
 
     Parameters
     ----------
-    feature, column, swept
-        The feature of each change (changes,): its index, its column among the known features, its
-        position among the swept ones.
+    grid, actions
+        The candidate values of the sweep, and what may be proposed.
+    swept
+        The position of each change's feature among the swept ones, (changes,).
     candidate
-        Which candidate value of the sweep each change was tried with, (changes,).
-    lower, upper, value
-        The values that each change represents, (changes,): from ``lower`` up to, not including,
-        ``upper``; or ``value`` alone, where the two are equal.
+        Which candidate value of the sweep each change was tried with, (changes,); a change stands
+        for all permitted values that this one represents.
     low, high
         The least and the largest permitted value among these, (changes,).
-    ordered
-        Whether each change is of an ordered feature, (changes,).
-    starts
-        Where the changes of each swept feature start, then the end, (swept features + 1,).
-    least, largest
-        For each candidate value of the sweep the least permitted value of its feature that is not
-        below it, and the largest that is not above it, (candidate values,); NaN if there is none.
-    swept_position
-        The position of each known feature among the swept ones, or -1, (known features,).
-    has_intervals
-        Whether it is known what the model says between two candidate values of a feature, (known
-        features,).
     """
 
-    feature: IntArray
-    column: IntArray
+    grid: CandidateGrid
+    actions: ActionSet
     swept: IntArray
     candidate: IntArray
-    lower: Float32Array
-    upper: Float32Array
-    value: Float32Array
     low: Float32Array
     high: Float32Array
-    ordered: BoolArray
-    starts: IntArray
-    least: Float32Array
-    largest: Float32Array
-    swept_position: IntArray
-    has_intervals: BoolArray
 
-    def changes_to(self, problem: SearchProblem, rows: Float32Array) -> Int32Array:
+    @classmethod
+    def of(cls, problem: SearchProblem) -> "ChangeLayout":
+        """The layout of the problem's single changes; cached, since it is the same for all who know
+        the same.
+        """
+        grid, actions = problem.group.grid, problem.actions
+
+        def make() -> ChangeLayout:
+            parts = [_changes_of(problem, k) for k in range(len(grid.features))]
+            counts = np.array([len(low) for _, low, _ in parts], dtype=np.intp)
+            swept = np.repeat(np.arange(len(parts)), counts)
+            candidate = np.concatenate([swept[:0], *(part[0] for part in parts)])
+            none = np.zeros(0, dtype=np.float32)
+            low, high = (np.concatenate([none, *(part[i] for part in parts)]) for i in (1, 2))
+            candidate = candidate + grid.starts[swept]
+            return cls(grid, actions, swept, candidate, low, high)
+
+        name = "layout", actions, grid.features
+        return actions.support.cache.get(problem.predictor, problem.mask, name, make)
+
+    @cached_property
+    def starts(self) -> IntArray:
+        """Where the changes of each swept feature start, then the end, (swept features + 1,)."""
+        return np.searchsorted(self.swept, np.arange(len(self.grid.features) + 1))
+
+    @cached_property
+    def column(self) -> IntArray:
+        """The column among the known features that each change is of, (changes,)."""
+        return self.grid.columns[self.swept]
+
+    @cached_property
+    def feature(self) -> IntArray:
+        """The index of each change's feature, (changes,)."""
+        return np.array(self.grid.features, dtype=np.intp)[self.swept]
+
+    @cached_property
+    def ordered(self) -> BoolArray:
+        """Whether each change is of an ordered feature, (changes,)."""
+        return self.actions.ordered[self.feature]
+
+    @cached_property
+    def ends(self) -> Ends:
+        """For each candidate value of the sweep the least permitted value of its feature that is
+        not below it, and the largest that is not above it, (candidate values,); NaN if there is
+        none.
+        """
+        ends = [
+            _permitted_ends(values, self.actions.values[feature])
+            for feature, values in zip(self.grid.features, self.grid.candidate_values, strict=True)
+        ]
+        least, largest = (np.concatenate(part) for part in zip(*ends, strict=True))
+        return least, largest
+
+    def changes_to(self, rows: Float32Array) -> Int32Array:
         """The change that leads to each value of ``rows`` (rows, known features), or -1: (rows,
         swept features).
         """
         changes = np.full((len(rows), len(self.starts) - 1), -1, dtype=np.int32)
-        grid = problem.group.grid
+        grid = self.grid
         for k, feature in enumerate(grid.features):
-            start, end = self.starts[k], self.starts[k + 1]
+            start, end = self.starts[k : k + 2]
             if end == start:
                 continue
-            values, ordered = rows[:, grid.columns[k]], problem.actions.ordered[feature]
-            known: AnyArray = (
-                self.candidate[start:end] - grid.starts[k] if ordered else self.low[start:end]
-            )
-            sought = _nearest_candidate(grid.candidate_values[k], values) if ordered else values
+            sought: AnyArray = rows[:, grid.columns[k]]
+            known: AnyArray = self.low[start:end]
+            if self.actions.ordered[feature]:
+                sought = _nearest_candidate(grid.candidate_values[k], sought)
+                known = self.candidate[start:end] - grid.starts[k]
             position = np.minimum(np.searchsorted(known, sought), end - start - 1)
             changes[:, k] = np.where(known[position] == sought, start + position, -1)
         return changes
-
-
-def layout_of(problem: SearchProblem) -> ChangeLayout:
-    """The layout of the problem's single changes; cached, since it is the same for all who know the
-    same.
-    """
-    name = "layout", problem.actions, problem.group.features
-    return problem.actions.support.cache.get(
-        problem.predictor, problem.mask, name, lambda: _make_layout(problem)
-    )
-
-
-def _make_layout(problem: SearchProblem) -> ChangeLayout:
-    grid, actions = problem.group.grid, problem.actions
-    parts = [_changes_of(problem, k) for k in range(len(grid.features))]
-    starts = np.cumsum([0, *(len(candidate) for candidate, _, _ in parts)])
-    swept = np.repeat(np.arange(len(parts)), np.diff(starts))
-    none = np.zeros(0, dtype=np.float32)
-    low, high = (np.concatenate([none, *(part[i] for part in parts)]) for i in (1, 2))
-    candidate = np.concatenate(
-        [swept[:0], *(part[0] + start for part, start in zip(parts, grid.starts, strict=False))]
-    )
-    features = np.array(grid.features, dtype=np.intp)
-    has_intervals = [
-        actions.ordered[f] and (has_cells or not actions.continuous[f])
-        for f, has_cells in zip(features, grid.has_cells, strict=True)
-    ]
-    ends = [
-        _permitted_ends(c, actions.values[f])
-        for f, c in zip(features, grid.candidate_values, strict=True)
-    ]
-    swept_position = np.full(len(problem.features), -1, dtype=np.intp)
-    swept_position[grid.columns] = np.arange(len(features))
-    return ChangeLayout(
-        feature=features[swept],
-        column=grid.columns[swept],
-        swept=swept,
-        candidate=candidate,
-        lower=grid.lower[candidate],
-        upper=grid.upper[candidate],
-        value=grid.value[candidate],
-        low=low,
-        high=high,
-        ordered=actions.ordered[features[swept]],
-        starts=starts,
-        least=np.concatenate([none, *(least for least, _ in ends)]),
-        largest=np.concatenate([none, *(largest for _, largest in ends)]),
-        swept_position=swept_position,
-        has_intervals=np.array([False, *has_intervals])[swept_position + 1],
-    )
 
 
 def _changes_of(problem: SearchProblem, k: int) -> tuple[IntArray, Float32Array, Float32Array]:
@@ -155,19 +140,18 @@ def _changes_of(problem: SearchProblem, k: int) -> tuple[IntArray, Float32Array,
     return distinct, values[first], values[np.r_[first[1:], len(values)] - 1]
 
 
-def _permitted_ends(
-    candidates: CandidateValues, permitted: Float32Array
-) -> tuple[Float32Array, Float32Array]:
+def _permitted_ends(candidates: CandidateValues, permitted: Float32Array) -> Ends:
     """The least permitted value not below each candidate value, and the largest not above; NaN if
     there is none.
     """
     padded = np.r_[np.float32(np.nan), permitted, np.float32(np.nan)]
+    least = np.searchsorted(permitted, candidates.lower)
     largest = np.where(
         candidates.lower == candidates.upper,
         np.searchsorted(permitted, candidates.value, side="right"),
         np.searchsorted(permitted, candidates.upper, side="left"),
     )
-    return padded[np.searchsorted(permitted, candidates.lower) + 1], padded[largest]
+    return padded[least + 1], padded[largest]
 
 
 def _nearest_candidate(candidates: CandidateValues, values: Float32Array) -> IntArray:
@@ -197,10 +181,13 @@ class SingleChanges:
     @classmethod
     def of(cls, problem: SearchProblem) -> "SingleChanges":
         """The single changes of all free features."""
-        layout = layout_of(problem)
-        own = problem.facts[:, layout.column]
-        below_cell = own < layout.lower
-        inside = ~below_cell & ((own < layout.upper) | (own == layout.value))
+        layout = ChangeLayout.of(problem)
+        grid, own = layout.grid, problem.facts[:, layout.column]
+        lower, upper, value = (
+            part[layout.candidate] for part in (grid.lower, grid.upper, grid.value)
+        )
+        below_cell = own < lower
+        inside = ~below_cell & ((own < upper) | (own == value))
         # The lowest value of a cell is proposed to those below it, the highest to those above.
         proposed = np.where(below_cell, layout.low, layout.high)
         permitted = ~inside & problem.actions.permits_value(layout.feature, own, proposed)
@@ -227,7 +214,7 @@ class SingleChanges:
         if problem.actions.joint_values or problem.sense is not None or self.moves_others.any():
             case, change = np.nonzero(is_recourse)
             to = self._rows(case, change)
-            fine = problem.actions.fit_together(problem.mask, problem.facts[case], to)
+            fine = problem.fits_together(case, to)
             is_recourse[case, change] = fine & problem.is_sensible(case, to)
 
     @cached_property
@@ -287,64 +274,132 @@ class SingleChanges:
         return case, change
 
 
-def interval(problem: SearchProblem, candidates: Candidates) -> tuple[Float32Array, Float32Array]:
+def interval(problem: SearchProblem, candidates: Candidates) -> Ends:
     """The least and the largest permitted value around that of a plan of one change such that all
     between work too.
 
     Both are (candidates,). The end that the change goes towards is NaN if everything there works:
     36 months or fewer. Both are NaN for plans of several changes, for a category, whose levels have
     nothing between them, for what was not swept, and for a number if the model does not tell its
-    cells: nobody knows what it says between two values. A number that goes the good way of a model
-    that obeys directions is open there in any case.
+    cells: nobody knows what it says between two values, but a user model, which need not tell its
+    cells, is asked (see ``_trial_ends``). A number that goes the good way of a model that obeys
+    directions is open there in any case.
     """
-    low, high = _obeyed_ends(problem, candidates)
-    grid, changed = problem.group.grid, ~np.isnan(candidates.to)
-    if not len(grid) or not len(candidates):
+    grid, actions, changed = problem.group.grid, problem.actions, ~np.isnan(candidates.to)
+    if not len(candidates):
+        return np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.float32)
+    single, column = changed.sum(axis=1) == 1, changed.argmax(axis=1)
+    low, high = _obeyed_ends(problem, candidates, column, single)
+    if not len(grid):
         return low, high
-    layout, column = layout_of(problem), changed.argmax(axis=1)
-    quiet = layout.has_intervals & ~problem.actions.consequences.moves_others(problem.features)
-    rows = np.flatnonzero((changed.sum(axis=1) == 1) & quiet[column])
-    column = column[rows]
-    value, index = candidates.to[rows, column][:, None], np.arange(len(grid))
-    same_feature = grid.owner == layout.swept_position[column][:, None]
+    features = np.array(grid.features)
+    told = np.zeros((2, len(problem.features)), dtype=bool)  # by its cells; else, by trial
+    told[0, grid.columns] = np.array(grid.has_cells) | ~actions.continuous[features]
+    told[1, grid.columns] = ~told[0, grid.columns]
+    told[0, grid.columns] &= actions.ordered[features]
+    told &= ~actions.consequences.moves_others(problem.features)
+    rows = np.flatnonzero(single & told[0, column])
+    low[rows], high[rows] = _cell_ends(problem, candidates.take(rows), column[rows])
+    if not problem.predictor.refits:
+        for swept in np.unique(column[single & told[1, column]]):
+            rows = np.flatnonzero(single & (column == swept))
+            ends = _trial_ends(problem, candidates.take(rows), int(swept))
+            for part, end in zip((low, high), ends, strict=True):
+                part[rows] = np.where(np.isnan(part[rows]), end, part[rows])
+    return low, high
+
+
+def _cell_ends(problem: SearchProblem, plans: Candidates, column: IntArray) -> Ends:
+    """The ends of plans (n,) of one change of a ``column`` (n,) whose every value was swept."""
+    grid, row = problem.group.grid, np.arange(len(plans))
+    value, index = plans.to[row, column][:, None], np.arange(len(grid))
+    same_feature = grid.owner == np.searchsorted(grid.columns, column)[:, None]
     represents = (
         same_feature & (grid.lower <= value) & ((value < grid.upper) | (value == grid.value))
     )
     own = represents.argmax(axis=1)[:, None]
     # Other features count as failing, so that intervals stay within one feature.
-    fails = ~(same_feature & problem.single_recourse[candidates.case[rows]])
+    fails = ~(same_feature & problem.single_recourse[plans.case])
     first = np.where(fails & (index < own), index, -1).max(axis=1) + 1
     last = np.where(fails & (index > own), index, len(grid)).min(axis=1) - 1
-    low[rows], high[rows] = layout.least[first], layout.largest[last]
-    upwards = candidates.to[rows, column] > problem.facts[candidates.case[rows], column]
+    low, high = (
+        end[at] for end, at in zip(ChangeLayout.of(problem).ends, (first, last), strict=True)
+    )
+    upwards = value[:, 0] > problem.facts[plans.case, column]
     least, largest = problem.actions.ends[:, problem.features[column]]
-    high[rows[upwards & (grid.upper[last] > largest)]] = np.nan
-    low[rows[~upwards & (grid.lower[first] <= least)]] = np.nan
+    high[upwards & (grid.upper[last] > largest)] = np.nan
+    low[~upwards & (grid.lower[first] <= least)] = np.nan
     return low, high
 
 
 def _obeyed_ends(
-    problem: SearchProblem, candidates: Candidates
-) -> tuple[Float32Array, Float32Array]:
+    problem: SearchProblem, candidates: Candidates, column: IntArray, single: BoolArray
+) -> Ends:
     """The end from which on plans of one number work, because the model obeys directions; NaN
     otherwise.
 
-    The arguments and the result are those of ``interval``. Going on takes such a number no longer,
-    and moves no other.
+    ``column`` (candidates,) is the first that changes, ``single`` whether it is the only one. Going
+    on takes such a number no longer, and moves no other.
     """
     low, high = np.full((2, len(candidates)), np.nan, dtype=np.float32)
     signs, follows = problem.obeyed_directions, problem.actions.consequences
-    if signs is None or not len(candidates):
+    if signs is None:
         return low, high
-    changed = ~np.isnan(candidates.to)
-    column = changed.argmax(axis=1)
-    feature, rows = problem.features[column], np.arange(len(candidates))
-    quiet = (
-        problem.actions.continuous[feature]
-        & (follows.per_month[feature] == 0)
-        & ~follows.inputs[feature]
-    )
-    to = candidates.to[rows, column]
+    feature, to = problem.features[column], candidates.to[np.arange(len(candidates)), column]
+    quiet = (follows.per_month[feature] == 0) & ~follows.inputs[feature]
     moved = to - problem.facts[candidates.case, column]
-    good = quiet & (changed.sum(axis=1) == 1) & (moved * signs[feature] > 0)
+    good = single & quiet & problem.actions.continuous[feature] & (moved * signs[feature] > 0)
     return np.where(good & (moved > 0), to, low), np.where(good & (moved < 0), to, high)
+
+
+def _trial_ends(problem: SearchProblem, plans: Candidates, column: int) -> Ends:
+    """The ends of plans (n,) that change one number alone, by bisection, for a model that does not
+    tell its cells.
+
+    The sweep has tried many values of the number. Between the last of them that works and the next
+    that fails, the training values are halved until the end is there. What lies between two values
+    that work was not tried.
+    """
+    grid = problem.group.grid
+    k = int(np.searchsorted(grid.columns, column))
+    swept = slice(*grid.starts[k : k + 2])
+    tried, works = grid.value[swept], problem.single_recourse[plans.case, swept]
+    permitted = problem.actions.values[grid.features[k]]
+    value, own = plans.to[:, column], problem.facts[plans.case, column]
+    ends = []
+    for way, nearest, farthest in ((-1, np.max, np.min), (1, np.min, np.max)):
+        beyond = (tried - value[:, None]) * way > 0
+        fails = nearest(np.where(beyond & ~works, tried, np.float32(np.inf * way)), axis=1)
+        within = beyond & works & ((fails[:, None] - tried) * way > 0)
+        good = farthest(np.where(within, tried, value[:, None]), axis=1)
+        end = _bisect(problem, plans.case, column, permitted, good, fails)
+        open_end = np.isinf(fails) & ((value - own) * way > 0)
+        ends.append(np.where(open_end, np.float32(np.nan), end))
+    return ends[0], ends[1]
+
+
+def _bisect(
+    problem: SearchProblem,
+    case: IntArray,
+    column: int,
+    permitted: Float32Array,
+    good: Float32Array,
+    fails: Float32Array,
+) -> Float32Array:
+    """The farthest permitted value (n,) from ``good``, which works, towards ``fails``, which fails
+    or is infinite.
+    """
+    last = len(permitted) - 1
+    best = np.clip(np.searchsorted(permitted, good), 0, last)
+    best = np.where(permitted[best] == good, best, np.clip(best - 1, 0, last))
+    wrong = np.searchsorted(permitted, fails, side="left")
+    wrong = np.where(fails == -np.inf, -1, np.where(fails == np.inf, last + 1, wrong))
+    while (left := np.flatnonzero(np.abs(wrong - best) > 1)).size:
+        middle = (best[left] + wrong[left]) // 2
+        to = np.full((len(left), len(problem.features)), np.nan, dtype=np.float32)
+        to[:, column] = permitted[middle]
+        probabilities = problem.predict(problem.apply(case[left], to))
+        turned = problem.is_recourse(case[left], probabilities)
+        best[left] = np.where(turned, middle, best[left])
+        wrong[left] = np.where(turned, wrong[left], middle)
+    return permitted[best]

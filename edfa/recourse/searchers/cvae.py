@@ -10,7 +10,7 @@ another.
 import threading
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +26,6 @@ from edfa.data.table import Table
 from edfa.errors import SettingError
 from edfa.explanation.necessity import Support
 from edfa.predictors.base import Predictor
-from edfa.recourse._search.postprocess import confirm
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
@@ -34,19 +33,16 @@ __all__ = ["CVAE", "Autoencoder", "DrawNoise", "InputLayout", "generate", "train
 
 LATENT, HIDDEN, BATCH, RATE = 8, 128, 256, 2e-3
 BETA = 0.5  # the weight of the Kullback-Leibler term, after warming up
-STEPS, CHECKS, PATIENCE = (
-    60,
-    12,
-    3,
-)  # training steps between two checks of validity; checks; checks without a better
+# training steps between two checks of validity; checks; checks without a better
+STEPS, CHECKS, PATIENCE = 60, 12, 3
 CHECKED = 200  # people whose plans say when to stop training
 DRAWS_CHECKED = 8  # draws for each of them
 ROWS = 50_000  # made up at a time
-TRAINING = (
-    threading.Lock()
-)  # one network is trained at a time: torch's random numbers are shared by all threads
+# one network is trained at a time: torch's random numbers are shared by all threads
+TRAINING = threading.Lock()
 
 
+@dataclass(eq=False, repr=False)
 class CVAE(Searcher):
     """Plans from a masked conditional variational autoencoder, one for all sets of known features.
 
@@ -78,39 +74,26 @@ class CVAE(Searcher):
     True
     """
 
-    def __init__(
-        self,
-        train: Table | None = None,
-        *,
-        draws: int = 64,
-        max_draws: int = 1024,
-        seed: int = 0,
-        holds_further: bool = True,
-        min_support: int | None = None,
-    ) -> None:
-        if not 1 <= draws <= max_draws:
+    _: KW_ONLY
+    draws: int = 64
+    max_draws: int = 1024
+    seed: int = 0
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if not 1 <= self.draws <= self.max_draws:
             raise SettingError("draws is at least 1 and not above max_draws")
-        self.draws = draws
-        self.max_draws = max_draws
-        self.seed = seed
-        self._set_sense(holds_further, min_support)
-        if train is not None:
-            self.fit(train)
 
     def _learn(self, train: Table) -> None:
-        ordered = np.array([feature.kind != "categorical" for feature in train.schema])
-        self.layout_ = InputLayout(self.support_, ordered)
+        self.layout_ = InputLayout(self.support_, self.ordered_)
 
     def search(self, problem: SearchProblem) -> Candidates:
         """Draw; for cases without a plan again, twice as often."""
-        network, active, count = (
-            self.network(problem.predictor),
-            np.arange(len(problem)),
-            self.draws,
-        )
+        network, active = self.network(problem.predictor), np.arange(len(problem))
+        count = self.draws
         parts = [Candidates.none(problem)]
         while count <= self.max_draws and len(active):
-            parts.append(confirm(self, problem, self._draw(problem, network, active, count)))
+            parts.append(self.confirm(problem, self._draw(problem, network, active, count)))
             active, count = np.setdiff1d(active, parts[-1].case), 2 * count
         return Candidates.join(*parts)
 
@@ -146,16 +129,13 @@ class CVAE(Searcher):
         frozen.
         """
         free = np.array([f.actionable for f in self.train_.schema])
-        everything, target = (
-            np.ones(len(free), dtype=bool),
-            (np.repeat(decided, DRAWS_CHECKED) + 1) % network.classes,
-        )
+        everything = np.ones(len(free), dtype=bool)
+        target = (np.repeat(decided, DRAWS_CHECKED) + 1) % network.classes
         rows = np.repeat(rows, DRAWS_CHECKED, axis=0)
         noise = DrawNoise.of(np.random.default_rng(0), len(rows), network)
         made_up = np.where(free, generate(network, rows, target, (everything, ~free), noise), rows)
-        return float(
-            (predictor.decide(predictor.predict_known(everything, made_up)) == target).mean()
-        )
+        reached = predictor.decide(predictor.predict_known(everything, made_up))
+        return float((reached == target).mean())
 
     def _draw(
         self, problem: SearchProblem, network: "Autoencoder", case: IntArray, count: int
@@ -163,10 +143,8 @@ class CVAE(Searcher):
         """Made-up values of what may change, ``count`` times for each case; the same noise for
         everybody.
         """
-        noise, free = (
-            DrawNoise.of(problem.random, count, network),
-            problem.actions.free & problem.mask,
-        )
+        noise = DrawNoise.of(problem.random, count, network)
+        free = problem.actions.free & problem.mask
         parts = []
         for some in np.array_split(case, -(-len(case) * count // ROWS)):
             row_case = np.repeat(some, count)
@@ -175,7 +153,12 @@ class CVAE(Searcher):
             target = _target_classes(problem, network.classes, some, count)
             masks = problem.mask, problem.mask & ~free
             made_up = generate(network, rows, target, masks, noise.repeated(len(some)))
-            parts.append(Candidates.of(row_case, _permitted(problem, row_case, made_up)))
+            made_up = made_up[:, problem.features]
+            for column in problem.free:  # numbers are taken at the nearest value there is
+                feature = int(problem.features[column])
+                if self.ordered_[feature]:
+                    made_up[:, column] = problem.actions.snap(feature, made_up[:, column])
+            parts.append(Candidates.of(row_case, problem.permitted(row_case, made_up)))
         return Candidates.join(*parts)
 
 
@@ -187,23 +170,6 @@ def _target_classes(problem: SearchProblem, classes: int, case: IntArray, count:
         return np.full(len(case) * count, problem.desired_class)
     turn = 1 + np.arange(count) // 2 % (classes - 1)
     return (np.repeat(problem.group.decision[case], count) + np.tile(turn, len(case))) % classes
-
-
-def _permitted(problem: SearchProblem, case: IntArray, made_up: Float32Array) -> Float32Array:
-    """What of made-up rows (rows, features) may be proposed to cases (rows,), as change sets (rows,
-    known features).
-
-    Numbers are taken at the nearest value that may be proposed.
-    """
-    to = np.full((len(case), len(problem.features)), np.nan, dtype=np.float32)
-    for column in problem.free:
-        feature = int(problem.features[column])
-        value = made_up[:, feature]
-        if problem.actions.ordered[feature]:
-            value = problem.actions.snap(feature, value)
-        permitted = problem.actions.permits(feature, problem.facts[case, column], value)
-        to[:, column] = np.where(permitted, value, np.float32(np.nan))
-    return to
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,9 +212,8 @@ class InputLayout:
         """
         cumulative = np.cumsum(self.support.shares[j])
         position = np.clip(np.searchsorted(self.support.values[j], values), 0, len(cumulative) - 1)
-        return np.asarray(
-            np.clip(cumulative[position] - self.support.shares[j][position] / 2, 1e-4, 1 - 1e-4)
-        )
+        middle = cumulative[position] - self.support.shares[j][position] / 2
+        return np.clip(middle, 1e-4, 1 - 1e-4)
 
     def decode_number(self, j: int, normal: Float64Array) -> Float32Array:
         """The values of training people at normal quantiles of feature j."""
@@ -345,10 +310,8 @@ def train_autoencoder(
     ``validity`` is asked after every ``STEPS`` steps; the weights with the highest are taken.
     """
     random = torch.Generator().manual_seed(seed)
-    inputs, target = (
-        torch.from_numpy(network.layout.encode(rows)).float(),
-        torch.from_numpy(decided),
-    )
+    inputs = torch.from_numpy(network.layout.encode(rows)).float()
+    target = torch.from_numpy(decided)
     optimiser = torch.optim.Adam(network.parameters(), lr=RATE)
     best, waited, weights = -1.0, 0, deepcopy(network.state_dict())
     for check in range(CHECKS):
@@ -360,10 +323,9 @@ def train_autoencoder(
             torch.autograd.backward(network.loss(inputs[batch], target[batch], random, beta))
             optimiser.step()
         network.eval()
-        now = validity(network)
-        best, waited, weights = (
-            (now, 0, deepcopy(network.state_dict())) if now > best else (best, waited + 1, weights)
-        )
+        now, waited = validity(network), waited + 1
+        if now > best:
+            best, waited, weights = now, 0, deepcopy(network.state_dict())
         if waited >= PATIENCE:
             break
     network.load_state_dict(weights)
@@ -386,19 +348,13 @@ class DrawNoise(NamedTuple):
         """As many draws as ``count``; every second one looks around the person's own z."""
         width = sum(network.layout.sizes)
         uniform = random.random((count, width))
-        return cls(
-            random.normal(size=(count, LATENT)),
-            np.clip(uniform, 1e-9, 1 - 1e-9),
-            np.arange(count) % 2 > 0,
-        )
+        z = random.normal(size=(count, LATENT))
+        return cls(z, np.clip(uniform, 1e-9, 1 - 1e-9), np.arange(count) % 2 > 0)
 
     def repeated(self, people: int) -> "DrawNoise":
         """The same draws for each of this number of people."""
-        return DrawNoise(
-            np.tile(self.z, (people, 1)),
-            np.tile(self.uniform, (people, 1)),
-            np.tile(self.near, people),
-        )
+        z, uniform = (np.tile(part, (people, 1)) for part in (self.z, self.uniform))
+        return DrawNoise(z, uniform, np.tile(self.near, people))
 
 
 def generate(
@@ -426,9 +382,8 @@ def generate(
     for j, size in enumerate(layout.sizes):
         part = slice(first, first + size)
         if layout.ordered[j]:
-            normal = mean[:, first] + np.exp(log_deviation[:, first]) * ndtri(
-                noise.uniform[:, first]
-            )
+            noisy = np.exp(log_deviation[:, first]) * ndtri(noise.uniform[:, first])
+            normal = mean[:, first] + noisy
             made_up[:, j] = layout.decode_number(j, normal)
         else:  # the largest of scores with Gumbel noise is a draw from their softmax
             level = (mean[:, part] - np.log(-np.log(noise.uniform[:, part]))).argmax(axis=1)

@@ -5,20 +5,20 @@ explanations" (2020). ``DiCE`` is the searcher; ``evolve`` is its genetic method
 an array of change sets, (cases, individuals, known features), NaN: unchanged.
 """
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import numpy as np
 
 from edfa.data.table import Table
 from edfa.errors import DataError, SettingError, UnknownNameError
-from edfa.recourse._search.postprocess import confirm, minimise, undominated, within_max_changes
-from edfa.recourse._search.ranking import apart, diverse, lengths
 from edfa.recourse._search.sampling import Draws, draw_values
+from edfa.recourse.action_set import ActionSet
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem
 from edfa.recourse.searchers.nearest import Nearest
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["DiCE", "evolve"]
+__all__ = ["DiCE", "apart", "diverse", "evolve"]
 
 SIZE = 10  # individuals of a population, for each plan that is wanted
 PATIENCE = 5  # generations without a better best half
@@ -27,6 +27,7 @@ Method = Literal["random", "genetic", "gradient"]
 METHODS: tuple[Method, ...] = ("random", "genetic", "gradient")
 
 
+@dataclass(eq=False, repr=False)
 class DiCE(Searcher):
     """A few diverse plans each.
 
@@ -58,32 +59,21 @@ class DiCE(Searcher):
     3
     """
 
+    method: Method = "random"
+    _: KW_ONLY
+    plans: int = 4
+    draws: int = 256
+    generations: int = 50
+    steps: int = 150
+
     finished = True
 
-    def __init__(
-        self,
-        train: Table | None = None,
-        method: Method = "random",
-        *,
-        plans: int = 4,
-        draws: int = 256,
-        generations: int = 50,
-        steps: int = 150,
-        holds_further: bool = True,
-        min_support: int | None = None,
-    ) -> None:
-        if method not in METHODS:
-            raise UnknownNameError("method", method, METHODS)
-        if min(plans, draws, generations, steps) < 1:
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.method not in METHODS:
+            raise UnknownNameError("method", self.method, METHODS)
+        if min(self.plans, self.draws, self.generations, self.steps) < 1:
             raise SettingError("plans, draws, generations and steps are at least 1")
-        self.method = method
-        self.plans = plans
-        self.draws = draws
-        self.generations = generations
-        self.steps = steps
-        self._set_sense(holds_further, min_support)
-        if train is not None:
-            self.fit(train)
 
     @property
     def uses_sweep(self) -> bool:  # type: ignore[override]
@@ -101,15 +91,16 @@ class DiCE(Searcher):
             candidates = evolve(problem, self.nearest_, self.plans, self.generations)
         else:
             candidates = self._gradient(problem)
-        plans = undominated(problem, minimise(self, problem, confirm(self, problem, candidates)))
-        return self._choose(problem, within_max_changes(problem, plans))
+        minimal = self.minimise(problem, self.confirm(problem, candidates))
+        plans = problem.within_max_changes(problem.undominated(minimal))
+        return self._choose(problem, plans)
 
     def _random(self, problem: SearchProblem) -> Candidates:
         """One more feature a round, for cases that have too few plans."""
         draws, active = Draws.of(problem, self.draws), np.arange(len(problem))
         parts, count = [Candidates.none(problem)], np.zeros(len(problem), dtype=np.intp)
         for size in range(1, min(len(problem.free), problem.actions.max_changes) + 1):
-            plans = confirm(self, problem, draws.candidates(active, size))
+            plans = self.confirm(problem, draws.candidates(active, size))
             parts.append(plans)
             count += np.bincount(plans.case, minlength=len(problem))
             if size >= 2:
@@ -128,17 +119,15 @@ class DiCE(Searcher):
                 f"the gradient method needs a neural model, and {name} has no gradient; "
                 "use random or genetic"
             )
-        from edfa.recourse._search.gradient import (
-            different,
-        )  # torch is asked for only where a model has it
+        # torch is asked for only where a model has it
+        from edfa.recourse._search.gradient import different
 
         return different(problem, self.nearest_.search(problem), self.plans, self.steps)
 
     def _choose(self, problem: SearchProblem, candidates: Candidates) -> Candidates:
         """The best plan of each case, then those farthest from it and from each other."""
-        size = lengths(problem.actions, problem.mask, problem.facts[candidates.case], candidates.to)
-        order = np.lexsort((size.l2, size.l0, np.round(size.effort, 9), candidates.case))
-        ranked = candidates.take(order)
+        size = problem.lengths(candidates.case, candidates.to)
+        ranked = candidates.take(np.lexsort((*size.keys, candidates.case)))
         coordinates = apart(problem.actions, problem.mask, problem.facts[ranked.case], ranked.to)
         return ranked.take(diverse(ranked.case, coordinates, self.plans))
 
@@ -163,20 +152,16 @@ def evolve(problem: SearchProblem, nearest: Nearest, plans: int, generations: in
         fit = fit + np.where(_duplicates(everyone), 10.0, 0.0)
         order = np.argsort(fit, axis=1, kind="stable")[:, :size]
         best = np.take_along_axis(fit, order, axis=1)
-        better = (
-            best[:, : size // 2].mean(axis=1) < fitness[active][:, : size // 2].mean(axis=1) - 1e-9
-        )
-        population[active], fitness[active] = (
-            np.take_along_axis(everyone, order[:, :, None], axis=1),
-            best,
-        )
+        before = fitness[active][:, : size // 2].mean(axis=1)
+        better = best[:, : size // 2].mean(axis=1) < before - 1e-9
+        population[active] = np.take_along_axis(everyone, order[:, :, None], axis=1)
+        fitness[active] = best
         stalled[active] = np.where(better, 0, stalled[active] + 1)
         active = active[stalled[active] < PATIENCE]
         if not len(active):
             break
-    return Candidates.of(
-        np.repeat(np.arange(len(problem)), size), population.reshape(-1, len(problem.features))
-    )
+    case = np.repeat(np.arange(len(problem)), size)
+    return Candidates.of(case, population.reshape(-1, len(problem.features)))
 
 
 def _first_population(problem: SearchProblem, nearest: Nearest, size: int) -> Float32Array:
@@ -191,15 +176,8 @@ def _first_population(problem: SearchProblem, nearest: Nearest, size: int) -> Fl
         population[:, half:, column] = np.where(coin < 0.5, values, np.float32(np.nan))
     for case, side in nearest.sides(problem):
         near = nearest.donors_.nearest(problem, case, side, half)
-        for column in problem.free:
-            value, own = (
-                nearest.donors_.rows[near, problem.features[column]],
-                problem.facts[case, column][:, None],
-            )
-            permitted = problem.actions.permits(int(problem.features[column]), own, value)
-            population[case, : near.shape[1], column] = np.where(
-                permitted, value, np.float32(np.nan)
-            )
+        values = nearest.donors_.rows[near][:, :, problem.features]
+        population[case, : near.shape[1]] = problem.permitted(case, values)
     order = np.argsort(_fitness(problem, everyone, population), axis=1, kind="stable")
     return np.take_along_axis(population, order[:, :, None], axis=1)
 
@@ -219,9 +197,8 @@ def _children(
     children = parents[:, parent[:, 0]]
     for k, column in enumerate(problem.free):
         gene, value = uniform[0, :, k], uniform[1, :, k]
-        inherited = np.where(
-            gene < INHERITED / 2, children[:, :, column], parents[:, parent[:, 1], column]
-        )
+        mother, father = children[:, :, column], parents[:, parent[:, 1], column]
+        inherited = np.where(gene < INHERITED / 2, mother, father)
         drawn = draw_values(problem, int(column), case, value)
         children[:, :, column] = np.where(gene < INHERITED, inherited, drawn)
     return children
@@ -231,17 +208,13 @@ def _fitness(problem: SearchProblem, case: IntArray, population: Float32Array) -
     """How far from recourse, how far from the person, how many changes, (cases, individuals); the
     lower the better.
     """
-    flat, flat_case = (
-        population.reshape(-1, population.shape[2]),
-        np.repeat(case, population.shape[1]),
-    )
+    flat = population.reshape(-1, population.shape[2])
+    flat_case = np.repeat(case, population.shape[1])
     score = problem.score(flat_case, problem.predict(problem.apply(flat_case, flat)))
-    size = lengths(problem.actions, problem.mask, problem.facts[flat_case], flat)
-    count = max(1, len(problem.free))
+    size, count = problem.lengths(flat_case, flat), max(1, len(problem.free))
     missing = np.maximum(0, max(0.5, problem.actions.rules.min_probability) - score) * 4
-    return np.asarray(missing + 0.2 * size.heom + 0.2 * size.l0 / count).reshape(
-        population.shape[:2]
-    )
+    fitness = missing + 0.2 * size.heom + 0.2 * size.l0 / count
+    return np.asarray(fitness).reshape(population.shape[:2])
 
 
 def _duplicates(population: Float32Array) -> BoolArray:
@@ -254,3 +227,47 @@ def _duplicates(population: Float32Array) -> BoolArray:
     duplicates = np.zeros_like(same)
     np.put_along_axis(duplicates, order, same, axis=1)
     return duplicates
+
+
+def diverse(of: IntArray, coordinates: Float64Array, k: int) -> IntArray:
+    """At most k rows of each person: the first one, then always the one farthest from those taken.
+
+    ``of`` (rows,) is the person of each row; a person's rows stand together, best first.
+    ``coordinates`` (rows, axes) say where each row lies. The result is in the order of the rows.
+
+    >>> diverse(np.array([0, 0, 0, 1]), np.array([[0.0], [0.1], [5.0], [0.0]]), 2)
+    array([0, 2, 3])
+    """
+    new = np.r_[True, of[1:] != of[:-1]][: len(of)]
+    starts, block = np.flatnonzero(new), np.cumsum(new) - 1
+    taken, distance, latest = np.zeros(len(of), dtype=bool), np.full(len(of), np.inf), starts
+    for _ in range(min(k, int(np.bincount(block).max())) if len(of) else 0):
+        taken[latest] = True
+        latest_of_block = np.full(len(starts), -1)
+        latest_of_block[block[latest]] = latest
+        active = latest_of_block[block] >= 0
+        # Rounded, so that equal distances are equal whatever the batch; then the better plan is
+        # taken.
+        moved = coordinates[active] - coordinates[latest_of_block[block[active]]]
+        gap = np.round((moved**2).sum(axis=1), 9)
+        distance[active] = np.minimum(distance[active], gap)
+        order = np.lexsort((np.arange(len(of)), np.where(taken, 1.0, -distance), block))
+        farthest = order[starts]
+        latest = farthest[~taken[farthest]]
+    return np.flatnonzero(taken)
+
+
+def apart(
+    actions: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Array
+) -> Float64Array:
+    """Coordinates of plans for ``diverse``, (plans, axes): which features change, by how much or to
+    which level.
+    """
+    changed, ordered = ~np.isnan(to), actions.ordered[mask]
+    moved = np.where(changed, to - facts, 0) / actions.value_range[mask]
+    levels = [
+        (to[:, [c]] == actions.support.values[f]) / np.sqrt(2)
+        for c, f in enumerate(np.flatnonzero(mask))
+        if not actions.ordered[f] and changed[:, c].any()
+    ]
+    return np.concatenate([changed / np.sqrt(2), moved[:, ordered], *levels], axis=1)

@@ -2,50 +2,327 @@
 it as will do.
 
 First every single change (the sweep); then two and three changes at once, with values of the
-nearest training people whom the model, from what is known, puts where one wants to be
+nearest training people (``Donors``) whom the model, from what is known, puts where one wants to be
 (``combine``). Whoever has no plan by then is offered all that more distant people have, or all that
 helps by itself, without what is not needed.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 from itertools import combinations
-from typing import Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from edfa.data.table import Table
 from edfa.errors import SettingError
-from edfa.recourse._search.donors import Donors, Side
-from edfa.recourse._search.postprocess import (
-    confirm,
-    distinct,
-    minimise,
-    undominated,
-    within_max_changes,
-)
+from edfa.explanation.support import Support
+from edfa.predictors.conditional import smallest
 from edfa.recourse._search.single_changes import SingleChanges
-from edfa.recourse.searcher import Candidates, Searcher, SearchProblem
-from edfa.typing import BoolArray, Int32Array, IntArray
+from edfa.recourse.searcher import Candidates, Searcher, SearchProblem, rank_in_case
+from edfa.typing import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, IntArray
 
-__all__ = ["Nearest", "combine"]
+__all__ = ["LIMIT", "DonorSearch", "Donors", "Nearest", "Side", "combine"]
 
+Metric = Literal["euclidean", "cityblock"]
+LIMIT = 10_000  # donors
+BLOCK = 200_000  # distances at a time: few enough to stay in a processor's cache
 COMBINED = 8  # of a donor's values that differ, those that help most by themselves are combined
 FOLLOWED = 5  # of the more distant donors whose values are recourse, the nearest are followed up
 
 
-class Nearest(Searcher):
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Donors on one side of a decision, as indices into ``Donors.rows``; what is cached for it goes
+    by its identity.
+    """
+
+    donors: IntArray
+
+    def __len__(self) -> int:
+        return len(self.donors)
+
+
+class Donors:
+    """Donors for people who know any set of features; at most ``limit`` training people, drawn
+    once.
+
+    The distance is HEOM: numbers in units of their training range, a different category counts one;
+    as a root of squares (``"euclidean"``) or a sum (``"cityblock"``, NICE's). Equal distances go by
+    the order of the donors.
+
+    Parameters
+    ----------
+    rows
+        Encoded training rows, (training people, features).
+    ordered
+        Which features are no categories, (features,).
+    support
+        The values of these rows; what is worked out for a model goes into its cache.
+    metric, limit
+        How features' distances add up; the largest number of donors.
+
+    Attributes
+    ----------
+    row_number
+        The training row that each donor is, (donors,).
+    rows
+        The donors' facts, (donors, features).
+    value_range
+        The distance between the extremes of each feature, (features,).
+    """
+
+    def __init__(
+        self,
+        rows: Float32Array,
+        ordered: BoolArray,
+        support: Support,
+        metric: Metric = "euclidean",
+        limit: int = LIMIT,
+    ) -> None:
+        self.row_number = np.sort(np.random.default_rng(0).permutation(len(rows))[:limit])
+        self.rows = np.ascontiguousarray(rows[self.row_number])
+        self.ordered, self.support, self.metric = ordered, support, metric
+        self.value_range = np.array([float(np.ptp(values)) or 1.0 for values in support.values])
+
+    def decisions(self, problem: SearchProblem) -> IntArray:
+        """What the model decides about each donor from the features that the problem's people know,
+        (donors,).
+        """
+
+        def decide() -> IntArray:
+            known = np.ascontiguousarray(self.rows[:, problem.features])
+            return problem.predictor.decide(problem.predict(known))
+
+        return self.support.cache.get(
+            problem.predictor, problem.mask, ("donor decisions", self), decide
+        )
+
+    def side(
+        self, problem: SearchProblem, decision: int, true_classes: Int64Array | None = None
+    ) -> Side:
+        """The donors whose decision would be recourse for people with this ``decision``.
+
+        ``true_classes`` are the donors' own classes (donors,): if given, only donors who are
+        decided as they truly are.
+        """
+
+        def choose() -> Side:
+            decisions = self.decisions(problem)
+            wanted = problem.desired_class
+            chosen = decisions != decision if wanted is None else decisions == wanted
+            if true_classes is not None:
+                chosen &= decisions == true_classes
+            return Side(np.flatnonzero(chosen))
+
+        name = "side", self, decision, problem.desired_class, true_classes is not None
+        return self.support.cache.get(problem.predictor, problem.mask, name, choose)
+
+    def nearest(self, problem: SearchProblem, case: IntArray, side: Side, k: int) -> IntArray:
+        """The k nearest donors of ``side`` to each of these cases, nearest first: indices (cases,
+        k); fewer if few.
+        """
+        k = min(k, len(side))
+        nearest = np.empty((len(case), k), dtype=np.intp)
+        if not k or not len(case):
+            return nearest
+        space = self._space(problem, side)
+        step = max(1, BLOCK // len(side))
+        for first in range(0, len(case), step):
+            part = slice(first, first + step)
+            ours = self._coordinates(space.axes, problem.facts[case[part]])
+            # What is the same for all donors of one case is left out: it does not change their
+            # order.
+            if self.metric == "cityblock":
+                nearest[part] = _smallest(cdist(ours, space.coordinates, "cityblock"), k)
+            else:
+                nearest[part] = _smallest(space.norms - 2 * ours @ space.coordinates.T, k)
+        return side.donors[nearest]
+
+    def distance(self, problem: SearchProblem, rows: Float32Array) -> Float64Array:
+        """The distance of rows (rows, known features) from the nearest donor of all, as a root of
+        squares, (rows,).
+        """
+        space, squares = self._space(problem, self._everyone), np.empty(len(rows))
+        step = max(1, BLOCK // len(self.rows))
+        for first in range(0, len(rows), step):
+            part = slice(first, first + step)
+            ours = self._coordinates(space.axes, rows[part])
+            least = (space.norms - 2 * ours @ space.coordinates.T).min(axis=1)
+            squares[part] = least + np.einsum("ij,ij->i", ours, ours)
+        return np.sqrt(np.maximum(np.round(squares, 6), 0))
+
+    @cached_property
+    def _everyone(self) -> Side:
+        return Side(np.arange(len(self.rows)))
+
+    def _space(self, problem: SearchProblem, side: Side) -> "_Space":
+        """Where the donors of a side lie by what the problem's people know; cached."""
+
+        def make() -> _Space:
+            axes = self._axes(problem.features)
+            coordinates = self._coordinates(axes, self.rows[side.donors][:, problem.features])
+            # The last axis parts donors at the same distance by their order, whatever the batch.
+            order = 1e-9 * np.arange(len(side))
+            coordinates[:, -1] = np.sqrt(order) if self.metric == "euclidean" else order
+            return _Space(axes, coordinates, np.einsum("ij,ij->i", coordinates, coordinates))
+
+        return self.support.cache.get(
+            problem.predictor, problem.mask, ("space", self, side), make, large=True
+        )
+
+    def _axes(self, features: IntArray) -> "_Axes":
+        one = np.zeros(1, dtype=np.float32)
+        levels = [one if self.ordered[f] else self.support.values[f] for f in features]
+        counts = np.array([len(part) for part in levels], dtype=np.intp)
+        column = np.repeat(np.arange(len(levels)), counts)
+        feature, level = features[column], np.concatenate([one[:0], *levels])
+        value_range = self.value_range.astype(np.float32)[feature]
+        return _Axes(column, value_range, ~self.ordered[feature], level)
+
+    def _coordinates(self, axes: "_Axes", rows: Float32Array) -> Float64Array:
+        """Where rows (rows, known features) lie, (rows, axes + 1); the last axis, the donors'
+        order, is zero.
+        """
+        half = np.sqrt(0.5) if self.metric == "euclidean" else 0.5
+        values, last = rows[:, axes.column], np.zeros((len(rows), 1))
+        levels, numbers = (values == axes.level) * half, values / axes.value_range
+        return np.hstack([np.where(axes.is_level, levels, numbers), last])
+
+
+class _Axes(NamedTuple):
+    """The axes of a space of distances: one for each number, one for each level of a category;
+    (axes,) each.
+
+    ``column`` is the known feature that an axis belongs to, ``value_range`` its training range,
+    ``is_level`` whether it is a category, and ``level`` the level that the axis stands for.
+    """
+
+    column: IntArray
+    value_range: Float32Array
+    is_level: BoolArray
+    level: Float32Array
+
+
+class _Space(NamedTuple):
+    """Where donors lie along the axes, (donors, axes + 1), and their squared distance from the
+    origin, (donors,).
+    """
+
+    axes: _Axes
+    coordinates: Float64Array
+    norms: Float64Array
+
+
+def _smallest(distance: Float64Array, k: int) -> IntArray:
+    """The indices of the k smallest of each row, in order, (rows, k)."""
+    near, row = smallest(distance, k), np.arange(len(distance))[:, None]
+    return near[row, distance[row, near].argsort(axis=1)]
+
+
+@dataclass(eq=False, repr=False)
+class DonorSearch(Searcher):
+    """Combines values of the nearest training people: what ``Nearest`` and ``SurvivalSearch``
+    share.
+
+    Parameters
+    ----------
+    neighbours, farther
+        How many of the nearest are combined with; and how many are looked at where that gives
+        nothing.
+    max_changes
+        The largest number of changes combined, at most 3.
+    """
+
+    # DEVIATION: the paper fixes neither the number of neighbours nor how sets of changes grow; 10
+    # and up to 3 give about as many plans of about the size that its quality table implies.
+    _: KW_ONLY
+    neighbours: int = 10
+    farther: int = 50
+    max_changes: int = 3
+
+    keep_dominated = False
+    uses_sweep = True
+    finished = True
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.neighbours < 1 or self.farther < 1 or not 1 <= self.max_changes <= 3:
+            raise SettingError("neighbours and farther are at least 1, and max_changes from 1 to 3")
+
+    def _learn(self, train: Table) -> None:
+        self.donors_ = Donors(self.rows_, self.ordered_, self.support_)
+
+    def sides(self, problem: SearchProblem) -> list[tuple[IntArray, Side]]:
+        """The cases of each decision, with the donors on the other side of it."""
+        decision = problem.group.decision
+        decisions = np.unique(decision) if len(decision) > 1 else decision
+        return [
+            (np.flatnonzero(decision == now), self.donors_.side(problem, int(now)))
+            for now in decisions
+        ]
+
+    def near_changes(
+        self, changes: SingleChanges, k: int, among: IntArray | None = None
+    ) -> Iterator[tuple[IntArray, IntArray, IntArray, BoolArray]]:
+        """For each decision the cases (of ``among``, unless None), the training rows of the k
+        nearest donors on the other side of it, (cases, donors), the change that leads to each of
+        their values, and whether it is for the case, (cases, donors, free features) each.
+        """
+        problem, layout = changes.problem, changes.layout
+
+        def make() -> Int32Array:
+            return layout.changes_to(self.donors_.rows[:, problem.features])
+
+        for case, side in self.sides(problem):
+            case = case if among is None else np.intersect1d(case, among)
+            near = self.donors_.nearest(problem, case, side, k)
+            if near.size:
+                name = "donor changes", layout
+                by_donor = self.cache_.get(problem.predictor, problem.mask, name, make, large=True)
+                change = by_donor[near].astype(np.intp)
+                usable = (change >= 0) & ~np.isnan(changes.to[case[:, None, None], change])
+                yield case, self.donors_.row_number[near], change, usable
+
+    def _with_farther(self, changes: SingleChanges, candidates: Candidates) -> Candidates:
+        """The candidates, and what more distant donors have for cases without any."""
+        left = np.flatnonzero(np.bincount(candidates.case, minlength=len(changes.problem)) == 0)
+        if not len(left) or not len(changes):
+            return candidates
+        return Candidates.join(candidates, self._from_farther(changes, left))
+
+    def _from_farther(self, changes: SingleChanges, left: IntArray) -> Candidates:
+        """All that a more distant donor has, and all that helps by itself; then only what is needed
+        of it.
+        """
+        problem = changes.problem
+        parts = [self.confirm(problem, _growing_sets(changes, left))]
+        for case, donors, change, usable in self.near_changes(changes, self.farther, left):
+            to = np.full((*donors.shape, len(problem.features)), np.nan, dtype=np.float32)
+            values = changes.to[case[:, None, None], change]
+            to[:, :, problem.free] = np.where(usable, values, np.float32(np.nan))
+            cases = np.repeat(case, donors.shape[1])
+            everything = Candidates(cases, to.reshape(-1, to.shape[2]), donors.ravel())
+            good = self.confirm(problem, everything)
+            parts.append(good.take(rank_in_case(good.case) < FOLLOWED))
+        minimal = self.minimise(problem, Candidates.join(*parts))
+        minimal = problem.within_max_changes(minimal)
+        return minimal if self.keep_dominated else problem.undominated(minimal)
+
+
+@dataclass(eq=False, repr=False)
+class Nearest(DonorSearch):
     """The paper's default searcher.
 
     Parameters
     ----------
     train
         The training people: donors of values.
-    neighbours, farther
-        How many of the nearest are combined with; and how many are looked at where that gives
-        nothing.
-    max_changes
-        The largest number of changes combined, at most 3.
+    neighbours, farther, max_changes
+        How many of the nearest are combined with; how many are looked at where that gives nothing;
+        and the largest number of changes combined, at most 3.
     keep_dominated
         Whether to keep plans that move the same features in the same directions as another, and
         none of them less, because a neighbour is there.
@@ -66,35 +343,8 @@ class Nearest(Searcher):
     (True, True)
     """
 
-    # DEVIATION: the paper fixes neither the number of neighbours nor how sets of changes grow; 10
-    # and up to 3 give about as many plans of about the size that its quality table implies.
-    uses_sweep = True
-    finished = True
-
-    def __init__(
-        self,
-        train: Table | None = None,
-        *,
-        neighbours: int = 10,
-        farther: int = 50,
-        max_changes: int = 3,
-        keep_dominated: bool = False,
-        holds_further: bool = True,
-        min_support: int | None = None,
-    ) -> None:
-        if neighbours < 1 or farther < 1 or not 1 <= max_changes <= 3:
-            raise SettingError("neighbours and farther are at least 1, and max_changes from 1 to 3")
-        self.neighbours = neighbours
-        self.farther = farther
-        self.max_changes = max_changes
-        self.keep_dominated = keep_dominated
-        self._set_sense(holds_further, min_support)
-        if train is not None:
-            self.fit(train)
-
-    def _learn(self, train: Table) -> None:
-        ordered = np.array([feature.kind != "categorical" for feature in train.schema])
-        self.donors_ = Donors(self.rows_, ordered, self.support_)
+    _: KW_ONLY
+    keep_dominated: bool = False
 
     @classmethod
     def part_of(cls, searcher: Searcher) -> Self:
@@ -102,12 +352,8 @@ class Nearest(Searcher):
         support and cache.
         """
         nearest = cls()
-        nearest.train_, nearest.rows_ = searcher.train_, searcher.rows_
-        nearest.support_, nearest.cache_, nearest.crowd_ = (
-            searcher.support_,
-            searcher.cache_,
-            searcher.crowd_,
-        )
+        for name in ("train_", "rows_", "ordered_", "support_", "cache_", "crowd_"):
+            setattr(nearest, name, getattr(searcher, name))
         nearest._learn(searcher.train_)
         return nearest
 
@@ -117,100 +363,25 @@ class Nearest(Searcher):
         if not len(changes):
             return Candidates.none(problem)
         parts = [changes.candidates(*changes.nearest_recourse())]
-        if (
-            self.keep_dominated
-            or min(self.max_changes, problem.actions.max_changes, len(problem.free)) > 1
-        ):
-            parts += [
-                part
-                for case, side in self.sides(problem)
-                for part in self._from_neighbours(changes, case, side)
-            ]
+        several = min(self.max_changes, problem.actions.max_changes, len(problem.free)) > 1
+        if self.keep_dominated or several:
+            parts += self._from_neighbours(changes)
         candidates = self._with_farther(changes, Candidates.join(*parts))
-        return distinct(candidates) if self.keep_dominated else candidates
+        return candidates.distinct() if self.keep_dominated else candidates
 
-    def sides(self, problem: SearchProblem) -> list[tuple[IntArray, Side]]:
-        """The cases of each decision, with the donors on the other side of it."""
-        decision = problem.group.decision
-        decisions = np.unique(decision) if len(decision) > 1 else decision
-        return [
-            (np.flatnonzero(decision == now), self.donors_.side(problem, int(now)))
-            for now in decisions
-        ]
-
-    def donor_changes(
-        self, changes: SingleChanges, case: IntArray, donors: IntArray
-    ) -> tuple[IntArray, BoolArray]:
-        """The change that leads to each value of each case's donors (cases, donors), and whether it
-        is for the case.
-
-        Both are (cases, donors, free features).
-        """
-        problem, layout = changes.problem, changes.layout
-
-        def make() -> Int32Array:
-            return layout.changes_to(problem, self.donors_.rows[:, problem.features])
-
-        by_donor = self.cache_.get(
-            problem.predictor, problem.mask, ("donor changes", layout), make, large=True
-        )
-        change = by_donor[donors].astype(np.intp)
-        return change, (change >= 0) & ~np.isnan(changes.to[case[:, None, None], change])
-
-    def _from_neighbours(
-        self, changes: SingleChanges, case: IntArray, side: Side
-    ) -> Iterator[Candidates]:
+    def _from_neighbours(self, changes: SingleChanges) -> Iterator[Candidates]:
         """Two and three of a neighbour's values; and one, if dominated plans are kept."""
         problem = changes.problem
-        near = self.donors_.nearest(problem, case, side, self.neighbours)
-        if not near.size:
-            return
-        change, usable = self.donor_changes(changes, case, near)
-        if self.keep_dominated:
-            row, donor, feature = np.nonzero(
-                usable & changes.is_recourse[case[:, None, None], change]
-            )
-            single = changes.candidates(case[row], change[row, donor, feature])
-            yield replace(single, donor=self.donors_.row_number[near[row, donor]])
-        if (max_changes := min(self.max_changes, problem.actions.max_changes)) > 1:
-            plans, donor = combine(changes, case, change, usable, max_changes)
-            plans = replace(
-                plans, donor=self.donors_.row_number[near[np.searchsorted(case, plans.case), donor]]
-            )
-            yield plans if self.keep_dominated else undominated(problem, plans)
-
-    def _with_farther(self, changes: SingleChanges, candidates: Candidates) -> Candidates:
-        """The candidates, and what more distant donors have for cases without any."""
-        left = np.flatnonzero(np.bincount(candidates.case, minlength=len(changes.problem)) == 0)
-        return (
-            Candidates.join(candidates, self._from_farther(changes, left))
-            if len(left) and len(changes)
-            else candidates
-        )
-
-    def _from_farther(self, changes: SingleChanges, left: IntArray) -> Candidates:
-        """All that a more distant donor has, and all that helps by itself; then only what is needed
-        of it.
-        """
-        problem = changes.problem
-        parts = [confirm(self, problem, _growing_sets(changes, left))]
-        for case, side in self.sides(problem):
-            case = np.intersect1d(case, left)
-            near = self.donors_.nearest(problem, case, side, self.farther)
-            if not near.size:
-                continue
-            change, usable = self.donor_changes(changes, case, near)
-            to = np.full((*near.shape, len(problem.features)), np.nan, dtype=np.float32)
-            values = changes.to[case[:, None, None], change]
-            to[:, :, problem.free] = np.where(usable, values, np.float32(np.nan))
-            everything = Candidates(
-                np.repeat(case, near.shape[1]),
-                to.reshape(-1, to.shape[2]),
-                self.donors_.row_number[near.ravel()],
-            )
-            parts.append(_first_of_each_case(confirm(self, problem, everything), FOLLOWED))
-        minimal = within_max_changes(problem, minimise(self, problem, Candidates.join(*parts)))
-        return minimal if self.keep_dominated else undominated(problem, minimal)
+        max_changes = min(self.max_changes, problem.actions.max_changes)
+        for case, donors, change, usable in self.near_changes(changes, self.neighbours):
+            if self.keep_dominated:
+                works = usable & changes.is_recourse[case[:, None, None], change]
+                row, donor, feature = np.nonzero(works)
+                single = changes.candidates(case[row], change[row, donor, feature])
+                yield replace(single, donor=donors[row, donor])
+            if max_changes > 1:
+                plans = combine(changes, case, donors, change, usable, max_changes)
+                yield plans if self.keep_dominated else problem.undominated(plans)
 
 
 def _growing_sets(changes: SingleChanges, case: IntArray) -> Candidates:
@@ -231,44 +402,32 @@ def _growing_sets(changes: SingleChanges, case: IntArray) -> Candidates:
     return Candidates.of(np.repeat(case, count), to.reshape(-1, to.shape[2]))
 
 
-def _first_of_each_case(candidates: Candidates, count: int) -> Candidates:
-    """At most the first ``count`` candidates of each case."""
-    order = np.argsort(candidates.case, kind="stable")
-    case = candidates.case[order]
-    rank = np.arange(len(case)) - np.searchsorted(case, case)
-    return candidates.take(np.sort(order[rank < count]))
-
-
 def combine(
     changes: SingleChanges,
     case: IntArray,
+    donors: IntArray,
     change: IntArray,
     usable: BoolArray,
     max_changes: int,
     *,
     keep_supersets: bool = False,
-) -> tuple[Candidates, IntArray]:
+) -> Candidates:
     """Sets of two up to ``max_changes`` (three) of a donor's values that are recourse.
+
+    All are asked about in one call: sets that hold a smaller one are so few that they cost less
+    than a second call.
 
     Parameters
     ----------
     changes
         The single changes of all cases.
-    case
-        The cases whose donors' values are combined, (cases,).
-    change, usable
-        The change that leads to each value of each of their donors, and whether it may be proposed,
-        (cases, donors, free features).
+    case, donors, change, usable
+        The cases whose donors' values are combined, and the rest as ``DonorSearch.near_changes``
+        has it.
     max_changes
         The largest number of changes in a set, 2 or 3.
     keep_supersets
         Whether to keep sets that hold a smaller one which is recourse.
-
-    Returns
-    -------
-    Candidates, IntArray
-        The sets, and which of its case's donors each comes from. All are asked about in one call:
-        sets that hold a smaller one are so few that they cost less than a second call.
     """
     problem = changes.problem
     if not keep_supersets:
@@ -279,7 +438,7 @@ def combine(
     one, two, three = (usable.take(index, axis=2) for index in sets.T)
     row, donor, set_ = np.nonzero(one & two & three)
     if not len(row):
-        return Candidates.none(problem), row
+        return Candidates.none(problem)
     chosen = change[row[:, None], donor[:, None], sets[set_]]
     key = (pairs[set_, 0] >= 0) * len(case) + row  # pairs first
     for column in chosen.T:
@@ -292,18 +451,18 @@ def combine(
     ]
     probabilities = problem.predict(problem.apply(set_case, to))
     fine = problem.is_recourse(set_case, probabilities)
-    fine &= problem.actions.fit_together(problem.mask, problem.facts[set_case], to)
+    fine &= problem.fits_together(set_case, to)
     turned = np.flatnonzero(fine)
     fine[turned] = problem.is_sensible(set_case[turned], to[turned])
     good = np.flatnonzero(fine)
     if not keep_supersets:
-        works = np.zeros(
-            (*usable.shape[:2], len(sets) + 1), dtype=bool
-        )  # the last one: a pair holds no pair
+        # the last one: a pair holds no pair
+        works = np.zeros((*usable.shape[:2], len(sets) + 1), dtype=bool)
         works[row, donor, set_] = fine[inverse]
         at = first[good]
         good = good[~works[row[at][:, None], donor[at][:, None], pairs[set_[at]]].any(axis=1)]
-    return Candidates.of(set_case[good], to[good], probabilities[good]), donor[first[good]]
+    at = first[good]
+    return Candidates(set_case[good], to[good], donors[row[at], donor[at]], probabilities[good])
 
 
 def _index_sets(size: int, max_changes: int) -> tuple[IntArray, IntArray]:

@@ -5,14 +5,15 @@ Brughmans, Leyman & Martens, "NICE: an algorithm for nearest instance counterfac
 (2024).
 """
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import numpy as np
 
 from edfa.data.table import Table
 from edfa.errors import SettingError, UnknownNameError
-from edfa.recourse._search.donors import LIMIT, Donors, Side
-from edfa.recourse.searcher import Candidates, Searcher, SearchProblem
+from edfa.recourse.searcher import Candidates, Searcher, SearchProblem, rank_in_case
+from edfa.recourse.searchers.nearest import LIMIT, Donors, Side
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
 __all__ = ["NICE"]
@@ -23,6 +24,7 @@ REWARDS: tuple[Reward, ...] = ("none", "sparsity", "proximity", "plausibility")
 NEAR = 0.05
 
 
+@dataclass(eq=False, repr=False)
 class NICE(Searcher):
     """One plan each: values of the nearest training person on the other side, or some of them.
 
@@ -58,30 +60,19 @@ class NICE(Searcher):
     np.int64(1)
     """
 
-    def __init__(
-        self,
-        train: Table | None = None,
-        reward: Reward = "sparsity",
-        *,
-        justified: bool = True,
-        neighbours: int = 50,
-        max_donors: int = LIMIT,
-        literal: bool = False,
-        holds_further: bool = True,
-        min_support: int | None = None,
-    ) -> None:
-        if reward not in REWARDS:
-            raise UnknownNameError("reward", reward, REWARDS)
-        if neighbours < 1 or max_donors < 1:
+    reward: Reward = "sparsity"
+    _: KW_ONLY
+    justified: bool = True
+    neighbours: int = 50
+    max_donors: int = LIMIT
+    literal: bool = False
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.reward not in REWARDS:
+            raise UnknownNameError("reward", self.reward, REWARDS)
+        if self.neighbours < 1 or self.max_donors < 1:
             raise SettingError("neighbours and max_donors are at least 1")
-        self.reward = reward
-        self.justified = justified
-        self.neighbours = neighbours
-        self.max_donors = max_donors
-        self.literal = literal
-        self._set_sense(holds_further, min_support)
-        if train is not None:
-            self.fit(train)
 
     @property
     def minimal(self) -> bool:  # type: ignore[override]
@@ -89,10 +80,11 @@ class NICE(Searcher):
         return not self.literal
 
     def _learn(self, train: Table) -> None:
-        ordered = np.array([feature.kind != "categorical" for feature in train.schema])
-        self.donors_ = Donors(self.rows_, ordered, self.support_, "cityblock", self.max_donors)
+        self.donors_ = Donors(
+            self.rows_, self.ordered_, self.support_, "cityblock", self.max_donors
+        )
         self.donor_classes_ = train.y[self.donors_.row_number] if self.justified else None
-        self.plausible_ = Donors(self.rows_, ordered, self.support_)
+        self.plausible_ = Donors(self.rows_, self.ordered_, self.support_)
 
     def search(self, problem: SearchProblem) -> Candidates:
         """All permitted values of the nearest donor with whom that is recourse; then the most
@@ -101,9 +93,8 @@ class NICE(Searcher):
         parts = [Candidates.of(np.zeros(0, dtype=np.intp), problem.facts[:0])]
         for now in np.unique(problem.group.decision):
             case = np.flatnonzero(problem.group.decision == now)
-            targets = self._targets(
-                problem, case, self.donors_.side(problem, int(now), self.donor_classes_)
-            )
+            side = self.donors_.side(problem, int(now), self.donor_classes_)
+            targets = self._targets(problem, case, side)
             parts.append(targets if self.reward == "none" else self._best_first(problem, targets))
         return Candidates.join(*parts)
 
@@ -114,14 +105,7 @@ class NICE(Searcher):
         # DEVIATION: NICE follows the nearest and may change anything; here only what is permitted
         # is taken over, so the nearest may not do and the next one is tried.
         near = self.donors_.nearest(problem, case, side, self.neighbours)
-        to = np.full((*near.shape, len(problem.features)), np.nan, dtype=np.float32)
-        for column in problem.free:
-            value, own = (
-                self.donors_.rows[near, problem.features[column]],
-                problem.facts[case, column][:, None],
-            )
-            permitted = problem.actions.permits(int(problem.features[column]), own, value)
-            to[:, :, column] = np.where(permitted, value, np.float32(np.nan))
+        to = problem.permitted(case, self.donors_.rows[near][:, :, problem.features])
         flat, flat_case = to.reshape(-1, to.shape[2]), np.repeat(case, near.shape[1])
         probabilities = problem.predict(problem.apply(flat_case, flat))
         works = self._is_good_enough(problem, flat_case, flat, probabilities).reshape(near.shape)
@@ -134,10 +118,8 @@ class NICE(Searcher):
         recourse.
         """
         to, left = np.full_like(targets.to, np.nan), ~np.isnan(targets.to)
-        active, score = (
-            np.arange(len(targets)),
-            problem.score(targets.case, problem.group.probabilities[targets.case]),
-        )
+        active = np.arange(len(targets))
+        score = problem.score(targets.case, problem.group.probabilities[targets.case])
         while len(active):
             position, column = np.nonzero(left[active])
             row = active[position]
@@ -146,8 +128,7 @@ class NICE(Searcher):
             probabilities = problem.predict(problem.apply(case, hybrid))
             new_score = problem.score(case, probabilities)
             reward = self._reward(problem, case, (to[row], hybrid), new_score - score[row], column)
-            order = np.lexsort((column, -reward, position))
-            best = order[np.r_[True, position[order][1:] != position[order][:-1]]]
+            best = rank_in_case(position, column, -reward) == 0
             to[active], score[active] = hybrid[best], new_score[best]
             left[active, column[best]] = False
             arrived = self._is_good_enough(
@@ -173,13 +154,9 @@ class NICE(Searcher):
             return gain
         if self.reward == "proximity":
             rows, feature = np.arange(len(case)), problem.features[column]
-            moved = (
-                np.abs(steps[1][rows, column] - problem.facts[case, column])
-                / self.donors_.value_range[feature]
-            )
-            return np.asarray(
-                gain / np.where(self.donors_.ordered[feature], np.maximum(moved, 1e-9), 1.0)
-            )
+            moved = np.abs(steps[1][rows, column] - problem.facts[case, column])
+            share = np.maximum(moved / self.donors_.value_range[feature], 1e-9)
+            return np.asarray(gain / np.where(self.ordered_[feature], share, 1.0))
         # DEVIATION: NICE multiplies two signed gains, so that two losses look like a win; and it
         # asks an autoencoder.
         before, after = (
@@ -194,5 +171,4 @@ class NICE(Searcher):
         """Whether change sets are kept and leave no pair of values that was never seen together,
         (change sets,).
         """
-        fine = problem.actions.fit_together(problem.mask, problem.facts[case], to)
-        return fine & self.keeps(problem, case, to, probabilities)
+        return problem.fits_together(case, to) & self.keeps(problem, case, to, probabilities)

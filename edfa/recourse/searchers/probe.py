@@ -3,12 +3,13 @@
 Pawelczyk, Datta, van den Heuvel, Kasneci & Lakkaraju, "Probabilistically robust recourse" (2023).
 """
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 
 from edfa.data.table import Table
 from edfa.errors import SettingError
 from edfa.recourse._search.invalidation import Noise
-from edfa.recourse._search.postprocess import confirm, minimise, undominated
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem
 from edfa.recourse.searchers.nearest import Nearest
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
@@ -18,6 +19,7 @@ __all__ = ["PROBE"]
 FACTORS = (1.0, 1.25, 1.5, 2.0)  # times the way to go, for numbers that are too near to the border
 
 
+@dataclass(eq=False, repr=False)
 class PROBE(Searcher):
     """Plans whose invalidation rate is at most ``rate``.
 
@@ -54,31 +56,21 @@ class PROBE(Searcher):
     True
     """
 
+    _: KW_ONLY
+    rate: float = 0.2
+    sigma: float = 0.05
+    draws: int = 256
+    steps: int = 100
+
     uses_sweep = True
     finished = True
 
-    def __init__(
-        self,
-        train: Table | None = None,
-        *,
-        rate: float = 0.2,
-        sigma: float = 0.05,
-        draws: int = 256,
-        steps: int = 100,
-        holds_further: bool = True,
-        min_support: int | None = None,
-    ) -> None:
-        if not 0 < rate < 1 or not sigma > 0:
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if not 0 < self.rate < 1 or not self.sigma > 0:
             raise SettingError("rate is between 0 and 1, and sigma above 0")
-        if draws < 2 or draws & (draws - 1) or steps < 1:
+        if self.draws < 2 or self.draws & (self.draws - 1) or self.steps < 1:
             raise SettingError("draws is a power of two, and steps at least 1")
-        self.rate = rate
-        self.sigma = sigma
-        self.draws = draws
-        self.steps = steps
-        self._set_sense(holds_further, min_support)
-        if train is not None:
-            self.fit(train)
 
     def _learn(self, train: Table) -> None:
         self.noise_ = Noise(self.sigma, self.draws)
@@ -87,7 +79,7 @@ class PROBE(Searcher):
     def search(self, problem: SearchProblem) -> Candidates:
         """Candidates that are robust enough, without what is not needed."""
         near = self.nearest_.search(problem)
-        left, parts = near, [confirm(self, problem, self._single(problem))]
+        left, parts = near, [self.confirm(problem, self._single(problem))]
         for factor in FACTORS:
             farther = self._farther(problem, left, factor)
             case, to = farther.case, farther.to
@@ -96,15 +88,12 @@ class PROBE(Searcher):
             robust_enough &= self.keeps(problem, case, to, probabilities)
             parts.append(Candidates(case, to, farther.donor, probabilities).take(robust_enough))
             left = left.take(~robust_enough)
-        if problem.differentiable:
-            from edfa.recourse._search.gradient import (
-                robust,
-            )  # torch is asked for only where a model has it
+        if problem.differentiable:  # torch is asked for only where a model has it
+            from edfa.recourse._search.gradient import robust
 
-            parts.append(
-                confirm(self, problem, robust(problem, near, self.noise_, self.rate, self.steps))
-            )
-        return undominated(problem, minimise(self, problem, Candidates.join(*parts)))
+            moved = robust(problem, near, self.noise_, self.rate, self.steps)
+            parts.append(self.confirm(problem, moved))
+        return problem.undominated(self.minimise(problem, Candidates.join(*parts)))
 
     def keeps(
         self, problem: SearchProblem, case: IntArray, to: Float32Array, probabilities: Float64Array
@@ -126,22 +115,17 @@ class PROBE(Searcher):
         parts = [Candidates.none(problem)]
         for k, feature in enumerate(problem.group.features):
             values = problem.actions.values[feature]
-            if (
-                not problem.actions.continuous[feature]
-                or not self.noise_.is_exact(problem, k)
-                or not len(values)
-            ):
+            exact = problem.actions.continuous[feature] and self.noise_.is_exact(problem, k)
+            if not exact or not len(values):
                 continue
             own = problem.group.own_values(feature)[:, None]
             fine = self.noise_.rate_by_value(problem, k, values) <= self.rate
             fine &= problem.actions.permits(feature, own, values)
-            fine &= ~self.noise_.failing_cells(problem, k)[
-                :, problem.group.candidate_values[k].index_of(values)
-            ]
+            cell = problem.group.candidate_values[k].index_of(values)
+            fine &= ~self.noise_.failing_cells(problem, k)[:, cell]
             above, below = fine & (values > own), fine & (values < own)
-            first = above & (np.cumsum(above, axis=1) == 1) | below & (
-                np.cumsum(below[:, ::-1], axis=1)[:, ::-1] == 1
-            )
+            first = above & (above.cumsum(axis=1) == 1)
+            first |= below & (below[:, ::-1].cumsum(axis=1)[:, ::-1] == 1)
             case, index = np.nonzero(first)
             to = np.full((len(case), len(problem.features)), np.nan, dtype=np.float32)
             to[:, np.searchsorted(problem.features, feature)] = values[index]

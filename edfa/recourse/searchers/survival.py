@@ -6,7 +6,7 @@ back when it sees more. Here a plan may go farther, or change one thing more, wh
 better for it.
 """
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,18 +14,17 @@ import numpy as np
 from edfa.data.table import Table
 from edfa.errors import SettingError
 from edfa.predictors.committee import Committee
-from edfa.recourse._search.postprocess import affordable, distinct
-from edfa.recourse._search.ranking import lengths
 from edfa.recourse._search.single_changes import SingleChanges
-from edfa.recourse.searcher import Candidates, SearchProblem
-from edfa.recourse.searchers.nearest import Nearest, combine
+from edfa.recourse.searcher import Candidates, Keys, SearchProblem, rank_in_case
+from edfa.recourse.searchers.nearest import DonorSearch, combine
 from edfa.recourse.survival import Completions, PlannedChanges, Survival
-from edfa.typing import AnyArray, Float64Array, IntArray
+from edfa.typing import IntArray
 
 __all__ = ["SurvivalSearch"]
 
 
-class SurvivalSearch(Nearest):
+@dataclass(eq=False, repr=False)
+class SurvivalSearch(DonorSearch):
     """Plans of up to three changes, the best surviving first, then the nearest.
 
     What is handed out is a menu: each next plan survives less often and takes less effort. A plan
@@ -75,47 +74,29 @@ class SurvivalSearch(Nearest):
     True
     """
 
+    _: KW_ONLY
+    n_completions: int = 32
+    n_candidates: int = 32
+    committee: Committee | None = None
+    all_features: bool = False
+    enough: float = 0.98
+    second_look: int = 0
+
     minimal = False
 
-    def __init__(
-        self,
-        train: Table | None = None,
-        *,
-        n_completions: int = 32,
-        n_candidates: int = 32,
-        neighbours: int = 10,
-        farther: int = 50,
-        max_changes: int = 3,
-        holds_further: bool = True,
-        min_support: int | None = None,
-        committee: Committee | None = None,
-        all_features: bool = False,
-        enough: float = 0.98,
-        second_look: int = 0,
-    ) -> None:
-        if n_completions < 2 or n_candidates < 2:
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.n_completions < 2 or self.n_candidates < 2:
             raise SettingError(
-                f"n_completions and n_candidates: at least 2 each, not {n_completions} "
-                f"and {n_candidates}"
+                f"n_completions and n_candidates: at least 2 each, not {self.n_completions} and "
+                f"{self.n_candidates}"
             )
-        if not 0 < enough <= 1:
-            raise SettingError(f"enough: a share above 0, at most 1, not {enough!r}")
-        self.n_completions = n_completions
-        self.n_candidates = n_candidates
-        self.committee = committee
-        self.all_features = all_features
-        if second_look < 0:
-            raise SettingError(f"second_look: a number of completions, or 0, not {second_look!r}")
-        self.enough = enough
-        self.second_look = second_look
-        super().__init__(
-            train,
-            neighbours=neighbours,
-            farther=farther,
-            max_changes=max_changes,
-            holds_further=holds_further,
-            min_support=min_support,
-        )
+        if not 0 < self.enough <= 1:
+            raise SettingError(f"enough: a share above 0, at most 1, not {self.enough!r}")
+        if self.second_look < 0:
+            raise SettingError(
+                f"second_look: a number of completions, or 0, not {self.second_look!r}"
+            )
 
     def _learn(self, train: Table) -> None:
         super()._learn(train)
@@ -166,22 +147,16 @@ class SurvivalSearch(Nearest):
             return Candidates.none(problem)
         parts = [changes.candidates(*np.nonzero(changes.is_recourse))]
         max_changes = min(self.max_changes, problem.actions.max_changes)
-        for case, side in self.sides(problem) if min(max_changes, len(problem.free)) > 1 else ():
-            near = self.donors_.nearest(problem, case, side, self.neighbours)
-            if not near.size:
-                continue
-            change, usable = self.donor_changes(changes, case, near)
-            plans, donor = combine(changes, case, change, usable, max_changes, keep_supersets=True)
-            row = np.searchsorted(case, plans.case)
-            parts.append(replace(plans, donor=self.donors_.row_number[near[row, donor]]))
-        promising = self._promising(problem, affordable(problem, distinct(Candidates.join(*parts))))
-        return self._with_farther(changes, promising)
+        if min(max_changes, len(problem.free)) > 1:
+            parts += [
+                combine(changes, *near, max_changes, keep_supersets=True)
+                for near in self.near_changes(changes, self.neighbours)
+            ]
+        some = problem.affordable(Candidates.join(*parts).distinct())
+        return self._with_farther(changes, self._promising(problem, some))
 
     def survival(
-        self,
-        problem: SearchProblem,
-        candidates: Candidates,
-        keys: tuple[Float64Array | IntArray, ...] | None,
+        self, problem: SearchProblem, candidates: Candidates, keys: Keys | None
     ) -> Survival:
         """The survival of each plan; with ``keys``, NaN for those that cannot survive better than
         an easier one.
@@ -189,16 +164,15 @@ class SurvivalSearch(Nearest):
         plans = self._planned(problem, candidates)
         if keys is None:
             return self.completions_.survival(plans)
-        enough = min(self.enough, problem.enough_survival)
-        return self.completions_.race(plans, _rank_in_case(candidates.case, *keys), enough)
+        enough = min(self.enough, self.enough_survival)
+        return self.completions_.race(plans, rank_in_case(candidates.case, *keys), enough)
 
     def _planned(self, problem: SearchProblem, candidates: Candidates) -> PlannedChanges:
         planned = super()._planned(problem, candidates)
         if not self.all_features:
             return planned
-        return replace(
-            planned, people=replace(planned.people, background=problem.background.unaligned)
-        )
+        people = replace(planned.people, background=problem.background.unaligned)
+        return replace(planned, people=people)
 
     def _promising(self, problem: SearchProblem, candidates: Candidates) -> Candidates:
         """At most ``n_candidates`` of each case: half of them the nearest, the others the farthest
@@ -207,18 +181,8 @@ class SurvivalSearch(Nearest):
         case, limit = candidates.case, self.n_candidates
         if len(case) <= limit or np.bincount(case).max() <= limit:
             return candidates
-        size = lengths(problem.actions, problem.mask, problem.facts[case], candidates.to)
-        near = _rank_in_case(case, size.l2, size.l0, np.round(size.effort, 9)) < limit // 2
+        size = problem.lengths(case, candidates.to)
+        near = rank_in_case(case, *size.keys) < limit // 2
         past = np.round(problem.score(case, np.asarray(candidates.probabilities)), 6)
-        far = _rank_in_case(case, size.l2, -past, near) < limit - limit // 2
-        return candidates.take(near | (far & ~near))
-
-
-def _rank_in_case(case: IntArray, *keys: AnyArray) -> IntArray:
-    """The rank of each row among those of its case, from 0, by the last key, then the one before
-    it.
-    """
-    order = np.lexsort((*keys, case))
-    rank = np.empty(len(case), dtype=np.intp)
-    rank[order] = np.arange(len(case)) - np.searchsorted(case[order], case[order])
-    return rank
+        far = rank_in_case(case, size.l2, -past, near) < limit - limit // 2
+        return candidates.take(near | far)
