@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from edfa.data.encode import Encoder, Levels, Measure
-from edfa.data.feature import Feature, months_of
 from edfa.data.formula import Formula
 from edfa.data.rules import ANY_VALUE, Rules
-from edfa.data.schema import Schema
-from edfa.explanation.support import Support
+from edfa.data.schema import Feature, Schema
+from edfa.data.values import months_of
+from edfa.explanation.necessity import Support
 from edfa.people import Background
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, IntArray
 

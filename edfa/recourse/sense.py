@@ -203,12 +203,14 @@ def farthest(problem: "SearchProblem", case: IntArray, to: Float32Array) -> Furt
     again = np.where(upwards, np.minimum(2 * to - own, end), np.maximum(2 * to - own, end))
     held, ended = np.ones(len(case), dtype=bool), _obeyed(problem, to, own, numbers)
     left = np.flatnonzero(~ended)
-    exact = _is_exact(problem, to[left], numbers[left])
-    asked = left[~exact]
-    parts = [(rows, _ask) for rows in np.array_split(asked, -(-len(asked) // BLOCK) or 1)]
-    for rows, find in ((left[exact], _look_up), *parts):
-        if len(rows):
-            held[rows], ended[rows] = find(problem, case[rows], to[rows], again[rows], end[rows])
+    if len(left):
+        exact = _is_exact(problem, to[left], numbers[left])
+        asked = left[~exact]
+        parts = [(rows, _ask) for rows in np.array_split(asked, -(-len(asked) // BLOCK) or 1)]
+        for rows, find in ((left[exact], _look_up), *parts):
+            if len(rows):
+                given = case[rows], to[rows], again[rows], end[rows]
+                held[rows], ended[rows] = find(problem, *given)
     return Further(held, np.where(ended[:, None], end, again))
 
 

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from edfa.explanation.support import CandidateGrid, CandidateValues
+from edfa.explanation.necessity import CandidateGrid, CandidateValues
 from edfa.recourse.action_set import ActionSet
 from edfa.recourse.searcher import Candidates, SearchProblem
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int32Array, IntArray
