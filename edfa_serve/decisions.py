@@ -99,14 +99,10 @@ def _plain(taken: Taken) -> dict[str, Any]:
 
 def _said_already(record: StoredInterview, content: Mapping[str, Any]) -> bool:
     """Whether the last that was done or declared is just this."""
-    last = [event for event in record.events if event.kind == "decided" or event.kind not in AUDIT][
-        -1:
-    ]
-    return (
-        bool(last)
-        and last[0].kind == "decided"
-        and parse(Taken, last[0].content, "") == parse(Taken, content, "")
-    )
+    decided = record.of("decided")[-1:]
+    if not decided or any(event.kind not in AUDIT for event in record.events[decided[0].seq :]):
+        return False
+    return parse(Taken, decided[0].content, "") == parse(Taken, content, "")
 
 
 def _check(session: Session, record: StoredInterview, taken: Taken) -> None:

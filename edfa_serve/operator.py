@@ -16,7 +16,6 @@ from edfa.reading import parse, read_resource
 from edfa_serve.decisions import TEXTS, decide, read_taken
 from edfa_serve.letters.settings import Taken
 from edfa_serve.operator_access import (
-    HEADERS,
     OPENS,
     check_form,
     check_operator,
@@ -27,7 +26,7 @@ from edfa_serve.operator_access import (
     settings_of,
 )
 from edfa_serve.problems import ProblemError
-from edfa_serve.rendering import LETTER_HEADERS, writes_letters
+from edfa_serve.rendering import HEADERS, LETTER_HEADERS, writes_letters
 from edfa_serve.security import check_origin, same_key
 from edfa_serve.service import Service, retry
 from edfa_serve.settings import WebSettings
@@ -277,10 +276,10 @@ def _show(
 
 def _last(record: StoredInterview) -> dict[str, str] | None:
     """What was decided last, as the form has it."""
-    contents = [event.content for event in record.events if event.kind == "decided"]
-    if not contents:
+    decided = record.of("decided")
+    if not decided:
         return None
-    taken = parse(Taken, contents[-1], "decision")
+    taken = parse(Taken, decided[-1].content, "decision")
     lines = {name: str(getattr(taken, name) or "") for name in PLAIN}
     return lines | {"reasons": "\n".join(taken.reasons)}
 

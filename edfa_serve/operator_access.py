@@ -17,11 +17,11 @@ from starlette.responses import HTMLResponse, Response
 
 from edfa.reading import RESOURCES
 from edfa_serve.problems import ForgedError, ProblemError
+from edfa_serve.rendering import HEADERS
 from edfa_serve.security import Cookie, bearer, check_origin, same_key, sign
 from edfa_serve.settings import WebSettings
 
 __all__ = [
-    "HEADERS",
     "OPENS",
     "check_form",
     "check_operator",
@@ -34,9 +34,6 @@ __all__ = [
 
 MOST_FIELDS = 20
 OPENS = Cookie("edfa-operator", "strict", seconds=3600)
-HEADERS = {
-    "Referrer-Policy": "same-origin"
-}  # with none at all, browsers send forms without their origin
 
 
 def check_operator(request: Request) -> None:

@@ -89,16 +89,9 @@ def serve_asset(request: Request) -> Response:
     )
 
 
-HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-        "img-src 'self'; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "Cache-Control": "no-store",
+HEADERS = {  # beside those of every answer: see edfa_serve.security
     "Vary": "HX-Request, Cookie, Accept-Language",
     "Referrer-Policy": "same-origin",  # with none at all, browsers send forms without their origin
-    "X-Content-Type-Options": "nosniff",
 }
 
 LETTER_HEADERS = HEADERS | {  # a letter is one file with its own style, and nothing in it runs

@@ -16,7 +16,6 @@ import traceback
 from collections import OrderedDict
 from collections.abc import MutableMapping
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -49,6 +48,7 @@ HEADERS = {
     "cache-control": "no-store",
 }
 HSTS = "max-age=63072000; includeSubDomains"
+COOKIES = ("__Host-edfa", "edfa")  # which hold the token of the page
 CLIENTS = 20_000  # whose last requests are remembered
 COST = {
     "what-if": 4,
@@ -221,7 +221,7 @@ class Guard:
         if length.isdecimal() and int(length[:20]) > self.settings.max_body:
             await respond(problem_of("too-large"), scope["edfa.request"])(scope, receive, send)
             return
-        if wait := self._wait(scope, headers):
+        if wait := self._wait(scope):
             after = {"retry-after": str(int(wait) + 1)}
             await respond(problem_of("too-many"), scope["edfa.request"], after)(
                 scope, receive, send
@@ -229,13 +229,13 @@ class Guard:
             return
         await self.app(scope, receive, send)
 
-    def _wait(self, scope: Scope, headers: Headers) -> float:
+    def _wait(self, scope: Scope) -> float:
         """How long a client has to wait, by their token and by their address."""
         if scope["path"] == "/healthz":
             return 0.0
         cost = COST.get(scope["path"].rstrip("/").rpartition("/")[2], 1)
         address = self._addresses.wait(_network(scope), cost)
-        token = _token(headers)
+        token = _token(scope)
         if address or token is None:
             return address
         return self._tokens.wait(hashlib.sha256(token.encode()).hexdigest(), cost)
@@ -277,15 +277,12 @@ def _network(scope: Scope) -> str:
     return str(address)
 
 
-def _token(headers: Headers) -> str | None:
+def _token(scope: Scope) -> str | None:
     """What a client is known by: the token of the API, or of the page's cookie."""
-    if token := bearer(headers.get("authorization")):
+    request = Request(scope)
+    if token := bearer(request.headers.get("authorization")):
         return token
-    try:
-        cookies = SimpleCookie(headers.get("cookie", "")[:4096])
-    except CookieError:
-        return None
-    return next((cookies[name].value for name in ("__Host-edfa", "edfa") if name in cookies), None)
+    return next((request.cookies[name] for name in COOKIES if name in request.cookies), None)
 
 
 def _route(scope: Scope) -> str:

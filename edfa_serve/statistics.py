@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from edfa.data.schema import Schema
-from edfa_serve.store import Event, StoredInterview, utc_now
+from edfa_serve.store import StoredInterview, utc_now
 
 __all__ = ["LEAST", "LetterDue", "Summary", "groups_of", "hide_small", "summarise"]
 
@@ -82,68 +82,49 @@ def summarise(
 def _count(
     summary: Summary, record: StoredInterview, groups: tuple[str, ...], refused: set[str]
 ) -> None:
-    facts, shown, kinds = (
-        _facts(record.events),
-        _last_shown(record.events),
-        [event.kind for event in record.events],
-    )
+    facts, shown, put = _facts(record), record.of("shown"), record.of("answer", "decline")
     summary.interviews += 1
     summary.finished += record.finished
     summary.days[record.began.date().isoformat()] += 1
-    for event in record.events:
+    for event in put:
         if event.kind == "decline":
             summary.declined[event.content["name"]] += 1
-        if event.kind in ("answer", "decline"):
-            summary.asked.update([*event.content.get("facts", ())] or [event.content["name"]])
-    acting = any(e.kind == "shown" and e.content.get("status") == "act" for e in record.events)
-    end = "act" if acting else "stopped" if "stop" in kinds else "open"
-    summary.steps[sum(kind in ("answer", "decline") for kind in kinds), end] += 1
+        summary.asked.update([*event.content.get("facts", ())] or [event.content["name"]])
+    acting = any(event.content.get("status") == "act" for event in shown)
+    end = "act" if acting else "stopped" if record.of("stop") else "open"
+    summary.steps[len(put), end] += 1
     summary.acting += acting
-    if "let_down" in kinds:
+    if record.of("let_down"):
         summary.let_down += acting
         summary.other_let_down += not acting
     for name in groups:
-        if isinstance(level := facts.get(name), str | int | float) and shown is not None:
+        if isinstance(level := facts.get(name), str | int | float) and shown:
             levels = summary.groups.setdefault(name, {})
             label = str(level) if str(level) in levels or len(levels) < MOST_LEVELS else "others"
             cell = levels.setdefault(label, [0, 0, 0])
-            for part, true in enumerate((True, shown.get("outcome") in refused, acting)):
+            last = shown[-1].content.get("outcome") in refused
+            for part, true in enumerate((True, last, acting)):
                 cell[part] += true
-    _note_letter(summary, record, "letter" in kinds)
+    refusals = [event.time for event in shown if event.content.get("refusal_shown")]
+    if refusals and not record.of("letter"):
+        until = refusals[0] + CLOCK
+        summary.owed += 1
+        summary.overdue += until < utc_now()
+        # records come in the order of their beginning: the oldest are listed
+        if len(summary.due) < MOST_DUE:
+            days = [str(event.content.get("date", "")) for event in record.of("decided")]
+            summary.due.append(LetterDue(record.id, refusals[0], until, days[-1] if days else ""))
 
 
-def _note_letter(summary: Summary, record: StoredInterview, written: bool) -> None:
-    first = next(
-        (e for e in record.events if e.kind == "shown" and e.content.get("refusal_shown")), None
-    )
-    if first is None or written:
-        return
-    until = first.time + CLOCK
-    summary.owed += 1
-    summary.overdue += until < utc_now()
-    if (
-        len(summary.due) < MOST_DUE
-    ):  # records come in the order of their beginning: the oldest are listed
-        days = [
-            str(event.content.get("date", "")) for event in record.events if event.kind == "decided"
-        ]
-        summary.due.append(LetterDue(record.id, first.time, until, days[-1] if days else ""))
-
-
-def _facts(events: Iterable[Event]) -> dict[str, object]:
+def _facts(record: StoredInterview) -> dict[str, object]:
     """What was told, and not taken back."""
     facts: dict[str, object] = {}
-    for event in events:
-        if event.kind in ("start", "answer"):
+    for event in record.of("start", "answer", "undo"):
+        if event.kind != "undo":
             facts |= event.content["facts"]
-        elif event.kind == "undo" and event.content.get("name"):
+        elif event.content.get("name"):
             facts.pop(event.content["name"], None)
     return facts
-
-
-def _last_shown(events: Iterable[Event]) -> Mapping[str, object] | None:
-    shown = [event.content for event in events if event.kind == "shown"]
-    return shown[-1] if shown else None
 
 
 def hide_small(levels: Mapping[str, list[int]], least: int = LEAST) -> dict[str, list[int] | None]:

@@ -116,6 +116,10 @@ class StoredInterview:
         """The number of events."""
         return len(self.events)
 
+    def of(self, *kinds: str) -> list[Event]:
+        """The events of some kinds, in order."""
+        return [event for event in self.events if event.kind in kinds]
+
 
 class InterviewStore(Database):
     """The interviews of a service; ``InterviewStore.open`` opens or begins one. Threads and

@@ -1,20 +1,15 @@
-"""How a person got where they are: a drawing of the options against the price so far, and the table
-behind it.
+"""How a person got where they are: the steps of an interview, and where a drawing of the options
+against the price so far has them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from edfa.advice.interview import Interview, Moment
-from edfa.text.html import escaped
 from edfa_serve.limits import changeable
 from edfa_serve.wording import Wording
 
-__all__ = ["Step", "Timeline", "draw", "show_timeline"]
-
-WIDTH, HEIGHT = 400, 210
-LEFT, RIGHT, TOP, BOTTOM = 30, 16, 36, 44  # margins of the drawing
+__all__ = ["Drawing", "Step", "draw", "show_steps"]
 
 
 @dataclass(frozen=True)
@@ -33,27 +28,29 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Timeline:
-    """All steps, and their drawing; there is none of a single step."""
+class Drawing:
+    """Where a drawing has its parts: the corners of its axes, a point for each step, the staircase
+    through them as an SVG path, and a line for each whole number of options, at its height.
+    """
 
-    steps: tuple[Step, ...]
-    drawing: Markup | None
+    left: float
+    right: float
+    base: float
+    points: tuple[tuple[float, float], ...]
+    stairs: str
+    lines: tuple[tuple[int, float], ...]
 
 
-def show_timeline(interview: Interview, wording: Wording) -> Timeline:
-    """The timeline of an interview. Options are the facts that can turn the decision by themselves
-    and may change.
+def show_steps(interview: Interview, wording: Wording) -> tuple[Step, ...]:
+    """The steps of an interview. Options are the facts that can turn the decision by themselves and
+    may change.
     """
     moments, standing = interview.timeline, interview.standing
-    may = set(changeable(interview.fitted)) - {*interview.overlay.locked}
-    stop = (
-        standing.since
-        if standing.since is not None
-        else len(moments) - 1
-        if standing.may_act
-        else None
-    )
-    steps = tuple(
+    may = {*changeable(interview.fitted)} - {*interview.overlay.locked}
+    stop = standing.since
+    if stop is None and standing.may_act:
+        stop = len(moments) - 1
+    return tuple(
         Step(
             number=moment.step,
             told=_told(moment, wording),
@@ -65,67 +62,38 @@ def show_timeline(interview: Interview, wording: Wording) -> Timeline:
         )
         for moment in moments
     )
-    return Timeline(steps, draw(steps, wording) if len(steps) > 1 else None)
 
 
 def _told(moment: Moment, wording: Wording) -> str:
     """What was told or declined at a step."""
+    labels = {name: wording.label(name) for name in moment.facts}
     if moment.kind == "decline":
-        return "; ".join(
-            wording("timeline.declined", label=wording.label(name)) for name in moment.facts
-        )
-    told = [
-        f"{wording.label(name)}: {wording.value(name, value)}"
-        for name, value in moment.facts.items()
-    ]
+        told = [wording("timeline.declined", label=label) for label in labels.values()]
+    else:
+        values = {name: wording.value(name, value) for name, value in moment.facts.items()}
+        told = [f"{labels[name]}: {value}" for name, value in values.items()]
     return "; ".join(told) or wording("timeline.nothing")
 
 
-def draw(steps: tuple[Step, ...], wording: Wording) -> Markup:
-    """The steps as inline SVG without style attributes: a staircase of options over the price, the
-    stop marked.
-    """
+def draw(
+    steps: Sequence[Step],
+    left: float = 30,
+    right: float = 384,
+    top: float = 36,
+    base: float = 166,
+) -> Drawing:
+    """Where a drawing of the steps within these edges has its parts."""
     dearest, most = max(steps[-1].price, 1e-9), max(2, *(step.options for step in steps))
-    xs = [LEFT + (WIDTH - LEFT - RIGHT) * step.price / dearest for step in steps]
-    ys = [HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * step.options / most for step in steps]
-    path = f"M{xs[0]:.1f} {ys[0]:.1f}" + "".join(
-        f"H{x:.1f}V{y:.1f}" for x, y in zip(xs[1:], ys[1:], strict=True)
+    heights = [base - (base - top) * options / most for options in range(most + 1)]
+    points = tuple(
+        (left + (right - left) * step.price / dearest, heights[step.options]) for step in steps
     )
-    parts = [_grid(most, wording), Markup('<path class="stairs" d="{}"/>').format(path)]
-    for step, x, y in zip(steps, xs, ys, strict=True):
-        parts.append(_mark(step, x, y, wording))
-    template = Markup(
-        '<svg class="timeline" viewBox="0 0 {} {}" role="img" aria-labelledby="timeline-name">'
-        '<title id="timeline-name">{}</title>{}</svg>'
+    stairs = "".join(f"H{x:.1f}V{y:.1f}" for x, y in points[1:])
+    return Drawing(
+        left,
+        right,
+        base,
+        points,
+        f"M{points[0][0]:.1f} {points[0][1]:.1f}{stairs}",
+        tuple((options, heights[options]) for options in range(0, most + 1, max(1, most // 5))),
     )
-    return template.format(WIDTH, HEIGHT, wording("timeline.drawing"), Markup().join(parts))
-
-
-def _grid(most: int, wording: Wording) -> Markup:
-    """Axes with their names, and a line for each whole number of options."""
-    base, lines = HEIGHT - BOTTOM, Markup()
-    every = max(1, most // 5)
-    for options in range(0, most + 1, every):
-        y = base - (HEIGHT - TOP - BOTTOM) * options / most
-        lines += Markup(
-            '<path class="rule" d="M{} {:.1f}H{}"/><text class="end" x="{}" y="{:.1f}">{}</text>'
-        ).format(LEFT, y, WIDTH - RIGHT, LEFT - 8, y + 4, options)
-    names = Markup('<text x="8" y="16">{}</text><text class="end" x="{}" y="{}">{}</text>').format(
-        wording("timeline.y"), WIDTH - RIGHT, HEIGHT - 6, wording("timeline.x")
-    )
-    return lines + names
-
-
-def _mark(step: Step, x: float, y: float, wording: Wording) -> Markup:
-    """A point for a step; the certified stop is a larger diamond with its words."""
-    price = Markup('<text class="middle" x="{:.1f}" y="{}">{}</text>').format(
-        x, HEIGHT - BOTTOM + 18, escaped(step.spent)
-    )
-    if not step.stop:
-        return Markup('<circle class="step" cx="{:.1f}" cy="{:.1f}" r="5"/>').format(x, y) + price
-    anchor = "end" if x > WIDTH / 2 else "start"
-    shape = Markup('<path class="stop" d="M{0:.1f} {1:.1f}l9 9-9 9-9-9z"/>').format(x, y - 9)
-    words = Markup('<text class="stop {}" x="{:.1f}" y="{:.1f}">{}</text>').format(
-        anchor, x + (9 if anchor == "end" else -9), y - 15, wording("timeline.stop")
-    )
-    return shape + words + price

@@ -11,8 +11,8 @@ from edfa.advice.receipt import Receipt
 from edfa.text import narrate, phrases
 from edfa.text.record import InterviewRecord, PlanRecord
 from edfa.text.steps import Step
+from edfa_serve import timeline
 from edfa_serve.limits import USUAL, make_controls
-from edfa_serve.timeline import Timeline, show_timeline
 from edfa_serve.wording import Wording
 
 __all__ = ["View", "receipt_rows", "supposable", "suppose"]
@@ -199,9 +199,14 @@ class View:
         )
 
     @cached_property
-    def timeline(self) -> Timeline:
+    def steps(self) -> tuple[timeline.Step, ...]:
         """How the person got here."""
-        return show_timeline(self.record.interview, self.wording)
+        return timeline.show_steps(self.record.interview, self.wording)
+
+    @property
+    def drawing(self) -> timeline.Drawing:
+        """Where a drawing of the steps has its parts."""
+        return timeline.draw(self.steps)
 
     @property
     def answers(self) -> list[Answer]:

@@ -133,14 +133,12 @@ def note_shown(visit: Visit, page: str) -> Visit:
 
     The visit that comes back has seen this event too, so that forms made from it are fresh.
     """
-    changed = max(
-        (event.seq for event in visit.record.events if event.kind not in NEUTRAL), default=0
-    )
+    changed = max((e.seq for e in visit.record.events if e.kind not in NEUTRAL), default=0)
     content = describe_shown(visit.session, page)
     said = {part: content[part] for part in ("page", "status")}.items()
-    for event in visit.record.events[changed:]:
-        if event.kind == "shown" and said <= event.content.items():
-            return visit
+    shown = [event.content for event in visit.record.of("shown") if event.seq > changed]
+    if any(said <= before.items() for before in shown):
+        return visit
     try:
         session = visit.service.act(visit.token, visit.session.seq, "shown", content)
     except (

@@ -28,7 +28,7 @@ from edfa_serve.limits import changeable
 from edfa_serve.service import Service
 from edfa_serve.settings import WebSettings
 from edfa_serve.store import InterviewStore
-from edfa_serve.timeline import show_timeline
+from edfa_serve.timeline import draw, show_steps
 from edfa_serve.view import supposable
 from edfa_serve.wording import Wording
 
@@ -477,18 +477,24 @@ def test_the_lists_never_say_never(begun):
 def test_the_timeline_counts_options(advisor):
     interview = advisor.interview({"purpose": "radio/tv", "credit_amount": 2400, "age": 35})
     interview.answer(duration=48).answer(checking_status="<0")
-    view = show_timeline(interview, Wording.of(advisor.schema, "en"))
+    steps = show_steps(interview, Wording.of(advisor.schema, "en"))
     may = [name for name in advisor.schema.names if advisor.schema[name].actionable]
     expected = [
         sum(name in may for name in m.counterfactual) * m.decision.refused
         for m in interview.timeline
     ]
-    assert [step.options for step in view.steps] == expected
-    assert [step.price for step in view.steps] == [0, 2, 4]
-    assert sum(step.stop for step in view.steps) == 1
-    assert view.steps[1].stop
-    assert "style=" not in view.drawing
-    assert view.drawing.count("<circle") == 2
+    assert [step.options for step in steps] == expected
+    assert [step.price for step in steps] == [0, 2, 4]
+    assert sum(step.stop for step in steps) == 1
+    assert steps[1].stop
+    assert len(draw(steps).points) == 3
+
+
+def test_the_timeline_is_drawn_without_styles(begun):
+    text = refused(begun).text
+    drawing = text[text.index('<svg class="timeline"') :].partition("</svg>")[0]
+    assert "style=" not in drawing
+    assert drawing.count("<circle") + drawing.count('<path class="stop"') > 1
 
 
 def test_the_first_page_is_light(client):
