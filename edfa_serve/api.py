@@ -117,6 +117,8 @@ ACTS = responses(
     "no-token", "unknown-interview", "conflict", "other-advisor", "fact", "unknown-name", "unusable"
 )
 READS = responses("no-token", "unknown-interview", "other-advisor")
+reading = APIRouter(prefix=HERE, tags=["interview"], responses=READS, route_class=TurnRoute)
+acting = APIRouter(prefix=HERE, tags=["interview"], responses=ACTS, route_class=TurnRoute)
 
 
 class Deed:
@@ -203,34 +205,34 @@ def begin(request: Request, service: Serving, given: models.Begin) -> models.Beg
     return models.Begun(token=token, interview=states.interview_state(session))
 
 
-@router.get(HERE, tags=["interview"], responses=READS)
+@reading.get("")
 def current(service: Serving, token: Token) -> models.InterviewState:
     """The interview as it stands."""
     return states.interview_state(service.find(token))
 
 
-@router.delete(HERE, tags=["interview"], status_code=status.HTTP_204_NO_CONTENT, responses=READS)
+@reading.delete("", status_code=status.HTTP_204_NO_CONTENT)
 def delete(service: Serving, token: Token) -> Response:
     """Forget everything that was said. That there was an interview, and when, stays."""
     service.delete(token)
     return Response(status_code=status.HTTP_204_NO_CONTENT)
 
 
-@router.post(f"{HERE}/answers", tags=["interview"], responses=ACTS)
+@acting.post("/answers")
 def answers(deed: Doing, given: models.Answers) -> models.InterviewState:
     """Tell one or more facts, asked for or not."""
     _check_facts(deed.service, given.facts)
     return deed.state(given, "answer", {"facts": given.facts})
 
 
-@router.post(f"{HERE}/declines", tags=["interview"], responses=ACTS)
+@acting.post("/declines")
 def declines(deed: Doing, given: models.Decline) -> models.InterviewState:
     """Rather not tell a fact: it is not asked again, and what comes next is planned without it."""
     _at(("feature",), deed.service.advisor.schema.index, given.feature)
     return deed.state(given, "decline", {"name": given.feature})
 
 
-@router.post(f"{HERE}/undo", tags=["interview"], responses=ACTS)
+@acting.post("/undo")
 def undo(deed: Doing, given: models.Undo) -> models.InterviewState:
     """Take back the last answer or refusal, or the one about a feature."""
     if given.feature is not None:
@@ -238,7 +240,7 @@ def undo(deed: Doing, given: models.Undo) -> models.InterviewState:
     return deed.state(given, "undo", {"name": given.feature})
 
 
-@router.post(f"{HERE}/overlay", tags=["interview"], responses=ACTS)
+@acting.post("/overlay")
 def overlay(deed: Doing, given: models.SetOverlay) -> models.InterviewState:
     """Plan again with what is hard or impossible for the person."""
     schema, limits = deed.service.advisor.schema, given.overlay
@@ -250,32 +252,32 @@ def overlay(deed: Doing, given: models.SetOverlay) -> models.InterviewState:
     )
 
 
-@router.post(f"{HERE}/language", tags=["interview"], responses=ACTS)
+@acting.post("/language")
 def speak(request: Request, deed: Doing, given: models.Speak) -> models.InterviewState:
     """Go on in another language."""
     _check_language(settings_of(request), given.language)
     return deed.state(given, "language", {"language": given.language})
 
 
-@router.post(f"{HERE}/choice", tags=["interview"], responses=ACTS)
+@acting.post("/choice")
 def choice(deed: Doing, given: models.Choice) -> models.InterviewState:
     """Choose a plan that is offered."""
     return _at(("plan",), deed.state, given, "choose", {"plan": given.plan})
 
 
-@router.post(f"{HERE}/stop", tags=["interview"], responses=ACTS)
+@acting.post("/stop")
 def stop(deed: Doing, given: models.Step) -> models.InterviewState:
     """Want no more questions."""
     return deed.state(given, "stop", {})
 
 
-@router.post(f"{HERE}/go-on", tags=["interview"], responses=ACTS)
+@acting.post("/go-on")
 def go_on(deed: Doing, given: models.Step) -> models.InterviewState:
     """Want to be asked on, although one may act or has stopped."""
     return deed.state(given, "go_on", {})
 
 
-@router.post(f"{HERE}/let-down", tags=["interview"], responses=ACTS)
+@acting.post("/let-down")
 def let_down(deed: Doing, given: models.LetDown) -> models.InterviewState:
     """Report that the plan was done and did not lead where it should. The operator sees it, with
     the plan.
@@ -285,7 +287,7 @@ def let_down(deed: Doing, given: models.LetDown) -> models.InterviewState:
     return deed.state(given, "let_down", content)
 
 
-@router.get(f"{HERE}/plans", tags=["interview"], responses=READS)
+@reading.get("/plans")
 def plans(
     service: Serving, token: Token, k: Annotated[int, Query(ge=1, le=5)] = 3
 ) -> models.Offered:
@@ -293,7 +295,7 @@ def plans(
     return states.offered(service.find(token), k)
 
 
-@router.post(f"{HERE}/what-if", tags=["interview"], responses=ACTS)
+@acting.post("/what-if")
 def what_if(service: Serving, token: Token, given: models.Suppose) -> models.Supposed:
     """What would be if some facts were otherwise; nothing is kept."""
     _check_facts(service, given.facts)
@@ -411,3 +413,7 @@ def advise_people(service: Serving, given: models.People) -> models.Advised:
     rows = rows.where(rows.notna(), None)
     people = [row | {"plans": json.loads(row["plans"] or "[]")} for row in rows.to_dict("records")]
     return models.Advised.model_validate({"advisor": fitted.fingerprint, "people": people})
+
+
+router.include_router(reading)
+router.include_router(acting)

@@ -57,45 +57,31 @@ def make_controls(
     errors: dict[str, str] | None = None,
 ) -> tuple[Control, ...]:
     """The controls as the overlay has them, or as a form was filled in that is shown again."""
-    return tuple(
-        _control(fitted, wording, name, overlay, given, (errors or {}).get(name, ""))
-        for name in changeable(fitted)
-    )
-
-
-def _control(
-    fitted: FittedAdvisor,
-    wording: Wording,
-    name: str,
-    overlay: Overlay,
-    given: Given | None,
-    error: str,
-) -> Control:
-    column = fitted.encoder[name]
-    low, high = (
-        (wording.number(end) for end in overlay.ranges[name])
-        if name in overlay.ranges
-        else ("", "")
-    )
-    grade = LOCKED if name in overlay.locked else str(overlay.difficulty.get(name, USUAL))
-    if given is not None:
-        grade = given.get(f"hard.{name}", USUAL)
-        low, high = given.get(f"low.{name}", ""), given.get(f"high.{name}", "")
-    texts = [
-        *((grade_, wording(f"limits.d{grade_}")) for grade_ in GRADES),
-        (LOCKED, wording("limits.locked")),
-    ]
-    return Control(
-        name=name,
-        id=f"c{wording.schema.index(name)}",
-        label=wording.label(name),
-        choices=tuple(Choice(value, text, value == grade) for value, text in texts),
-        number=isinstance(column, Measure),
-        unit=wording.unit(name) if isinstance(column, Measure) else "",
-        low=low,
-        high=high,
-        error=error,
-    )
+    grades = {grade: wording(f"limits.d{grade}") for grade in GRADES}
+    texts, controls = grades | {LOCKED: wording("limits.locked")}, []
+    for name in changeable(fitted):
+        hard = LOCKED if name in overlay.locked else str(overlay.difficulty.get(name, USUAL))
+        low, high = (
+            map(wording.number, overlay.ranges[name]) if name in overlay.ranges else ("", "")
+        )
+        if given is not None:
+            hard = given.get(f"hard.{name}", USUAL)
+            low, high = given.get(f"low.{name}", ""), given.get(f"high.{name}", "")
+        number = isinstance(fitted.encoder[name], Measure)
+        controls.append(
+            Control(
+                name=name,
+                id=f"c{wording.schema.index(name)}",
+                label=wording.label(name),
+                choices=tuple(Choice(grade, text, grade == hard) for grade, text in texts.items()),
+                number=number,
+                unit=wording.unit(name) if number else "",
+                low=low,
+                high=high,
+                error=(errors or {}).get(name, ""),
+            )
+        )
+    return tuple(controls)
 
 
 def read_limits(

@@ -227,22 +227,27 @@ class Choosable(BaseModel):
     label: str
 
 
-class QuestionState(BaseModel):
-    """What is asked next."""
+class AskedState(BaseModel):
+    """How a fact is asked for."""
 
-    feature: str
     label: str
     unit: str
     ask: str = Field(description="The question as it is put to a person.")
     hint: str
     cost: float
+    choices: list[Choosable]
+    low: float | None
+    high: float | None
+
+
+class QuestionState(AskedState):
+    """What is asked next."""
+
+    feature: str
     spent: float
     left: int = Field(description="At most so many more questions, this one included.")
     why: QuestionReason
     sentence: str
-    choices: list[Choosable]
-    low: float | None
-    high: float | None
 
 
 class StandingState(BaseModel):
@@ -418,22 +423,14 @@ class Advised(BaseModel):
     people: list[AdviceRow]
 
 
-class FeatureState(BaseModel):
+class FeatureState(AskedState):
     """One fact that may be told."""
 
     name: str
-    label: str
-    unit: str
     kind: Literal["continuous", "ordinal", "categorical"]
     start: bool
     asked: bool = Field(description="Whether it may be asked for; what is not makes no difference.")
     sensitive: bool
-    cost: float
-    ask: str
-    hint: str
-    choices: list[Choosable]
-    low: float | None
-    high: float | None
 
 
 class SchemaState(BaseModel):

@@ -22,8 +22,7 @@ __all__ = [
     "ONE_BOUND",
     "TWO_BOUNDS",
     "Conjunction",
-    "at_least",
-    "at_most",
+    "bounded",
     "cases",
     "counts",
     "duration",
@@ -282,38 +281,31 @@ def _number_of(name: str) -> float | None:
         return None
 
 
-def at_most(feature: Feature, raw: Any, language: str) -> str:
-    """A value and everything below it.
+def bounded(feature: Feature, raw: Any, way: int, language: str) -> str:
+    """A value and everything below (``way`` -1) or above it (1).
 
-    >>> months = Feature("duration", "continuous", unit="months")
-    >>> at_most(months, 36, "en"), at_most(Feature("burden", "continuous", unit="%"), 30.5, "en")
-    ('36 months or fewer', '30.5 % or less')
+    >>> months, years = (Feature("duration", "continuous", unit="months"), Feature("job", "ordinal",
+    ...     levels=("none", "<1", "1<=X<4", ">=4"), unit="years"))
+    >>> bounded(months, 36, -1, "en"), bounded(Feature("burden", "continuous", unit="%"), 30.5, -1,
+    ...     "en"), bounded(Feature("x", "continuous"), 12, 1, "de")
+    ('36 months or fewer', '30.5 % or less', 'mindestens 12')
+    >>> bounded(years, "1<=X<4", 1, "en"), bounded(years, ">=4", 1, "en")
+    ('1 to below 4 years or higher', '4 years or more')
     """
     words, unit = value(feature, raw, language), plain(feature.unit)
-    has_name = named(feature, raw, language) is not None
-    if has_name or not isinstance(raw, Real):
-        ends = raw in feature.levels[:1] or plain(raw).startswith(
-            "<"
-        )  # nothing is below it, or it says so itself
-        key = "or_better" if has_name and feature.monotone == "down" else "or_lower"
-        return words if ends else say(f"bounds.{key}", language, value=words)
-    counted = float(raw).is_integer() and (not unit or f"units.{unit}.other" in table(language))
-    return say("bounds.or_fewer" if counted else "bounds.or_less", language, value=words)
-
-
-def at_least(feature: Feature, raw: Any, language: str) -> str:
-    """A value and everything above it.
-
-    >>> years = Feature("job", "ordinal", levels=("none", "<1", "1<=X<4", ">=4"), unit="years")
-    >>> at_least(years, "1<=X<4", "en"), at_least(years, ">=4", "en"), at_least(Feature("x",
-    ...     "continuous"), 12, "de")
-    ('1 to below 4 years or higher', '4 years or more', 'mindestens 12')
-    """
-    words = value(feature, raw, language)
-    if named(feature, raw, language) is not None or not isinstance(raw, Real):
-        ends = raw in feature.levels[-1:] or plain(raw).startswith(">")
-        return words if ends else say("bounds.or_higher", language, value=words)
-    return say("bounds.at_least", language, value=words)
+    if (has_name := named(feature, raw, language) is not None) or not isinstance(raw, Real):
+        end, sign = (feature.levels[:1], "<") if way < 0 else (feature.levels[-1:], ">")
+        if raw in end or plain(raw).startswith(sign):
+            return words  # nothing is beyond it, or it says so itself
+        key = "or_higher" if way > 0 else "or_lower"
+        if way < 0 and has_name and feature.monotone == "down":
+            key = "or_better"
+    elif way > 0:
+        key = "at_least"
+    else:
+        counted = not unit or f"units.{unit}.other" in table(language)
+        key = "or_fewer" if counted and float(raw).is_integer() else "or_less"
+    return say(f"bounds.{key}", language, value=words)
 
 
 def duration(months: float, language: str) -> str:

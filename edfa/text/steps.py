@@ -130,11 +130,11 @@ def _change(
     if (low is None) == (high is None):
         goal = shortened(feature, after, way) if way and further and low is None else after
         return Step(feature, before, phrases.value(feature, goal, language))
-    side, end, bounded = (-1, high, phrases.at_most) if low is None else (1, low, phrases.at_least)
+    side, end = (-1, high) if low is None else (1, low)
     goal = shortened(feature, after, side)
     if reserve or end == after:
-        return Step(feature, before, bounded(feature, goal, language))
-    enough = bounded(feature, shortened(feature, end, side), language)
+        return Step(feature, before, phrases.bounded(feature, goal, side, language))
+    enough = phrases.bounded(feature, shortened(feature, end, side), side, language)
     return Step(feature, before, phrases.value(feature, goal, language), enough)
 
 

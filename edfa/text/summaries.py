@@ -75,9 +75,9 @@ def _change_row(change: "Change", schema: "Schema | None", language: str) -> lis
 
     low, high, enough = change.low, change.high, ""
     if low is None and high is not None:
-        enough = phrases.at_most(feature, high, language)
+        enough = phrases.bounded(feature, high, -1, language)
     elif low is not None and high is None:
-        enough = phrases.at_least(feature, low, language)
+        enough = phrases.bounded(feature, low, 1, language)
     elif low != high:
         enough = say_summary("plan.between", language, low=words(low), high=words(high))
     return [feature.said(language).label, words(change.before), words(change.after), enough]

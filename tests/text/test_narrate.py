@@ -215,7 +215,7 @@ def everything(language):
     yield from typed_in_vain(language)
     yield from a_dialogue(language)
     burden = Feature("x", "ordinal", levels=(0, 1, 2), codes={"1": "some"}, monotone="down")
-    yield phrases.at_most(burden, 1, language) + "."
+    yield phrases.bounded(burden, 1, -1, language) + "."
     yield from (phrases.say(f"page.{name}", language) + "." for name in ("needed", "asked"))
     for shares in ((0.2,), (0.002,)):
         yield phrases.cases(language, *shares)[0] + "."

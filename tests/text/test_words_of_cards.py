@@ -165,11 +165,11 @@ def test_levels_that_are_numbers_are_said_in_words():
         "“paid in part and in time”",
         "“2 months late”",
     ]
-    assert phrases.at_most(pay, 0, "en") == "“paid in part and in time” or better"
-    assert phrases.at_most(pay, 1, "de") == "„1 Monat im Verzug“ oder besser"
-    assert phrases.at_most(pay, -2, "en") == "“card not used”", "nothing is below it"
+    assert phrases.bounded(pay, 0, -1, "en") == "“paid in part and in time” or better"
+    assert phrases.bounded(pay, 1, -1, "de") == "„1 Monat im Verzug“ oder besser"
+    assert phrases.bounded(pay, -2, -1, "en") == "“card not used”", "nothing is below it"
     schooling = load_schema("adult")["education-num"]
-    assert phrases.at_least(schooling, 13, "en") == "“bachelor's degree” or higher"
+    assert phrases.bounded(schooling, 13, 1, "en") == "“bachelor's degree” or higher"
     assert (
         phrases.value(load_schema("heloc")["MSinceMostRecentDelq"], -7, "de")
         == "„keine verspätete Zahlung erfasst“"
