@@ -17,8 +17,8 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel
 
-from edfa.advice.interview import AnswerLog
 from edfa.advice.batch import advise
+from edfa.advice.interview import AnswerLog
 from edfa.advice.receipt import Receipt, now
 from edfa.advice.verify import verify as verify_receipt
 from edfa.errors import EdfaError, FactError, UnknownNameError, UnreadableError

@@ -15,9 +15,8 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
-from edfa.advice.interview import Event
 from edfa.advice.fitted import FittedAdvisor
-from edfa.advice.interview import Interview
+from edfa.advice.interview import Event, Interview
 from edfa.advice.principal import NamedReason, Reasons, find_reasons
 from edfa.advice.receipt import Receipt
 from edfa.advice.verify import verify
