@@ -175,12 +175,8 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         matrix = self._check_rows(X, self.n_features_in_)
         probabilities = np.empty((len(matrix), len(self.classes_)))
         for mask, people in by_mask(matrix):
-            used = mask & self.varies_
-            probabilities[people] = (
-                self._answer(used, matrix.take(people, axis=0).take(np.flatnonzero(used), axis=1))
-                if used.any()
-                else self.prior_
-            )
+            known = matrix.take(people, axis=0).take(np.flatnonzero(mask), axis=1)
+            probabilities[people] = self.predict_known(mask, known)
         return probabilities
 
     def predict_known(self, mask: BoolArray, known: Float32Array) -> Float64Array:
@@ -193,7 +189,8 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         used = mask & self.varies_  # a column that never varied has taught nothing
         if not used.any():
             return np.tile(self.prior_, (len(known), 1))
-        return self._answer(used, known if (used == mask).all() else known[:, used[mask]])
+        shown = known if (used == mask).all() else known.take(np.flatnonzero(used[mask]), axis=1)
+        return self._answer(used, shown)
 
     def decide(self, probabilities: Float64Array) -> IntArray:
         """The position in ``classes_`` of the decision for each row of ``probabilities`` (people,

@@ -172,13 +172,8 @@ class BayesNet(Predictor):
 
     def _fit_tables(self, parents: dict[str, tuple[str, ...]], frame: pd.DataFrame) -> None:
         """Set ``network_``: tables from smoothed counts, given the structure and rows in bins."""
-        sizes = {f"x{j}": len(self.edges_[i]) + 1 for i, j in enumerate(self.columns_)} | {
-            TARGET: len(self.classes_)
-        }
-        tables, weights = (
-            {},
-            sample_weights(self.class_weight, self.classes_[frame[TARGET].to_numpy()]),
-        )
+        sizes, tables = self._sizes, {}
+        weights = sample_weights(self.class_weight, self.classes_[frame[TARGET].to_numpy()])
         for name, above in parents.items():
             shape = tuple(sizes[v] for v in (*above, name))
             cell = np.ravel_multi_index([frame[v].to_numpy() for v in (*above, name)], shape)
@@ -186,6 +181,12 @@ class BayesNet(Predictor):
             counts = rows + self.smoothing / shape[-1]
             tables[name] = counts / counts.sum(axis=-1, keepdims=True)
         self._assemble(parents, tables)
+
+    @property
+    def _sizes(self) -> dict[str, int]:
+        """The number of levels of each node."""
+        columns = zip(self.columns_, self.edges_, strict=True)
+        return {f"x{j}": len(edges) + 1 for j, edges in columns} | {TARGET: len(self.classes_)}
 
     def _assemble(
         self, parents: dict[str, tuple[str, ...]], tables: dict[str, Float64Array]
@@ -269,28 +270,21 @@ class BayesNet(Predictor):
             model.columns_ = arrays["columns"]
             model.edges_, model.typical_ = _read_bins(arrays, width)
             parents = {name: tuple(above) for name, above in settings["parents"].items()}
-            tables = {
-                f"t.{name}": ("f", *[None] * (len(above) + 1)) for name, above in parents.items()
+            sizes = model._sizes
+            if set(parents) != set(sizes):
+                raise UnreadableError(
+                    f"{NETWORK_FILE} is damaged: its nodes are not those of its columns"
+                )
+            tables = {name: arrays[f"t.{name}"] for name in parents}
+            shapes = {
+                name: ("f", *(sizes[node] for node in (*above, name)))
+                for name, above in parents.items()
             }
-            check_arrays(arrays, tables, NETWORK_FILE)
-            model._assemble(parents, {name: arrays[f"t.{name}"] for name in parents})
-            model._check_network()
+            check_arrays(tables, shapes, NETWORK_FILE)
+            if any((table < 0).any() for table in tables.values()):
+                raise UnreadableError(f"{NETWORK_FILE} is damaged: a probability is below zero")
+            model._assemble(parents, tables)
         return model
-
-    def _check_network(self) -> None:
-        """Raise UnreadableError unless there is a node with the right levels for each column, and
-        for the outcome.
-        """
-        sizes = {
-            f"x{j}": len(edges) + 1 for j, edges in zip(self.columns_, self.edges_, strict=True)
-        }
-        levels = {name: len(values) for name, values in self.network_.levels.items()}
-        if levels != sizes | {TARGET: len(self.classes_)} or any(
-            (t < 0).any() for t in self.network_.tables.values()
-        ):
-            raise UnreadableError(
-                f"{NETWORK_FILE} is damaged: its nodes are not those of its columns"
-            )
 
 
 def _read_bins(
