@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edfa.errors import DataError
-from edfa.predictors.base import ModelCache, Predictor, by_mask
+from edfa.predictors.base import ROWS, ModelCache, Predictor, by_mask
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
 __all__ = [
@@ -33,7 +33,6 @@ __all__ = [
 ]
 
 GRID = 64  # candidate values of a feature that has more, where the model names no cells
-ROWS = 200_000  # in one model call at most
 MANY = 4_000  # rows from which on a model's shortcut to decisions is used
 DOWN, UP = 0, 1
 
@@ -311,11 +310,9 @@ class SweepGroup:
         if self.cached_probabilities is not None:
             return self.cached_probabilities[case, column]
         rows = self.facts[case]
-        rows[np.arange(len(rows)), self.grid.columns[self.grid.owner[column]]] = self.grid.value[
-            column
-        ]
-        parts = np.array_split(rows, -(-len(rows) // ROWS) or 1)
-        return np.concatenate([self.predictor.predict_known(self.mask, part) for part in parts])
+        replaced = self.grid.columns[self.grid.owner[column]]
+        rows[np.arange(len(rows)), replaced] = self.grid.value[column]
+        return self.predictor.predict_known(self.mask, rows)
 
     @property
     def features(self) -> tuple[int, ...]:

@@ -16,14 +16,13 @@ from typing import NamedTuple
 import numpy as np
 
 from edfa.errors import DataError, SettingError
-from edfa.predictors.base import Predictor
+from edfa.predictors.base import ROWS, Predictor
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
 __all__ = ["Effort", "PrincipalReasons", "Shortfall", "principal_reasons"]
 
 LEAST_SHARE = 0.05  # of the shortfall, below which a fact is no principal reason
 MOST = 4  # reasons that are named
-ROWS = 200_000  # model rows at once
 SMALLEST = 1e-12  # probability whose logarithm is still taken
 
 
@@ -220,10 +219,6 @@ class _Score:
 
     def __call__(self, values: Float32Array) -> Float64Array:
         """(people,) from values (people, known features)."""
-        parts = [self._score(values[i : i + ROWS]) for i in range(0, len(values), ROWS)]
-        return np.concatenate(parts) if parts else np.zeros(0)
-
-    def _score(self, values: Float32Array) -> Float64Array:
         probabilities = self.predictor.predict_known(self.known, np.ascontiguousarray(values))
         wanted = np.clip(probabilities[:, self.favourable], SMALLEST, 1 - SMALLEST)
         if self.threshold is not None:

@@ -48,6 +48,7 @@ __all__ = [
 MIN_INNER = 50  # fewer rows than this are not split for early stopping
 COPIES = 10  # masked copies of each row
 MAX_LARGE = 48  # results of a ``ModelCache`` that take megabytes
+ROWS = 200_000  # that a model is asked about at once
 DRAWN = 256  # rows whose gaps are drawn at a time
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
@@ -190,7 +191,10 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if not used.any():
             return np.tile(self.prior_, (len(known), 1))
         shown = known if (used == mask).all() else known.take(np.flatnonzero(used[mask]), axis=1)
-        return self._answer(used, shown)
+        if len(shown) <= ROWS:
+            return self._answer(used, shown)
+        parts = np.array_split(shown, -(-len(shown) // ROWS))
+        return np.concatenate([self._answer(used, part) for part in parts])
 
     def decide(self, probabilities: Float64Array) -> IntArray:
         """The position in ``classes_`` of the decision for each row of ``probabilities`` (people,

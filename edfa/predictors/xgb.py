@@ -12,10 +12,10 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -79,6 +79,7 @@ CHECKED_ROWS = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class SubsetXGB(Predictor):
     """XGBoost that answers from any subset of features.
 
@@ -115,8 +116,8 @@ class SubsetXGB(Predictor):
         Positions of the rows that are learnt from, and of those held out; and the latter again if
         they were not drawn.
     kept_
-        The subsets that have a model of their own in mode ``"mixed"``, (subsets, features); None:
-        none are named yet.
+        The subsets that have a model of their own, (subsets, features): none in mode ``"nan"``;
+        None: every subset has, for in mode ``"mixed"`` none are named yet.
     training_hash_
         SHA-256 of ``rows_``, ``codes_``, ``chances_`` and ``held_out_``.
     xgboost_version_
@@ -139,30 +140,18 @@ class SubsetXGB(Predictor):
     )
     obeys_directions: ClassVar[bool] = True
     _max_models = MAX_MODELS
-    _cache_folder: Path | None = None
+    _cache_folder = cast("Path | None", None)
 
-    def __init__(
-        self,
-        mode: Mode = "per_subset",
-        *,
-        seed: int = 0,
-        n_estimators: int = 300,
-        max_depth: int = 4,
-        learning_rate: float = 0.1,
-        class_weight: ClassWeight = None,
-        threshold: float | None = None,
-        favourable: int | None = None,
-        monotone: tuple[int, ...] | None = None,
-    ) -> None:
-        self.mode = mode
-        self.seed = seed
-        self.n_estimators = n_estimators
-        self.max_depth = max_depth
-        self.learning_rate = learning_rate
-        self.class_weight = class_weight
-        self.threshold = threshold
-        self.favourable = favourable
-        self.monotone = monotone
+    mode: Mode = "per_subset"
+    _: KW_ONLY
+    seed: int = 0
+    n_estimators: int = 300
+    max_depth: int = 4
+    learning_rate: float = 0.1
+    class_weight: ClassWeight = None
+    threshold: float | None = None
+    favourable: int | None = None
+    monotone: tuple[int, ...] | None = None
 
     def cache_in(self, folder: str | Path | None = None, max_models: int = MAX_MODELS) -> Self:
         """Choose where trained models are cached, before or after ``fit``; no answer depends on it.
@@ -253,6 +242,8 @@ class SubsetXGB(Predictor):
         self.training_hash_ = _hash(*learnt)
         self.xgboost_version_: str = xgb.__version__
         self.kept_: BoolArray | None = None
+        if self.mode == "nan":
+            self.kept_ = np.zeros((0, matrix.shape[1]), dtype=bool)
         self._boosters: OrderedDict[bytes, xgb.Booster] = OrderedDict()
         self._reset_derived()
         if progress:
@@ -326,13 +317,11 @@ class SubsetXGB(Predictor):
         are trained from the rows, the settings and the version that are part of it, whenever they
         are needed.
         """
-        state = super().learnt_state()
-        if not state:
+        if not (state := super().learnt_state()):
             return state
         named = {} if self.kept_ is None else {"kept_": self.kept_}
-        hashes = {
-            name: booster_hash(self._booster(mask)) for name, mask in self._definite().items()
-        }
+        definite = self._definite().items()
+        hashes = {name: booster_hash(self._booster(mask)) for name, mask in definite}
         return {**state, **named, "boosters_": hashes}
 
     def _definite(self) -> dict[str, BoolArray | None]:
@@ -340,15 +329,13 @@ class SubsetXGB(Predictor):
 
         Empty if every model is trained when it is needed.
         """
-        named = self.mode == "nan" or (self.mode == "mixed" and self.kept_ is not None)
-        if not named or not self.varies_.any():
+        if self.kept_ is None or not self.varies_.any():
             return {}
-        kept = self.kept_ if self.kept_ is not None else ()
-        return {f"own_{number}": mask for number, mask in enumerate(kept)} | {"masked": None}
+        return {f"own_{number}": mask for number, mask in enumerate(self.kept_)} | {"masked": None}
 
     def _has_own(self, mask: BoolArray) -> bool:
         """Whether the features ``mask`` (features,), which all vary, have a model of their own."""
-        return self.mode != "nan" and (self._own_keys is None or _key(mask) in self._own_keys)
+        return self._own_keys is None or _key(mask) in self._own_keys
 
     def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
         booster = self.booster(mask)
@@ -489,7 +476,7 @@ class SubsetXGB(Predictor):
             chances, held_out = arrays.get("chances"), arrays.get("held_out")
             model = cls._from_settings(settings, folder)
             model.fit(arrays["rows"], outcomes, chances=chances, held_out=held_out)
-            if "kept" in arrays:
+            if model.mode == "mixed" and "kept" in arrays:
                 check_arrays(arrays, {"kept": ("u", None, width)}, TRAIN_FILE)
                 model = model.keeping(arrays["kept"])
             model._take(parts, version)
