@@ -4,7 +4,7 @@ refusal.
 
 from dataclasses import dataclass
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +23,7 @@ __all__ = ["Contribution", "Refusal", "draw_refusal", "explain_refusal"]
 LINE, GAP = 0.14, 0.15  # inches: a line of a name, and what is between two names
 LETTERS = 40  # on one line of a name
 ROOM = 0.17  # left and right of all bars, for their numbers; of the width of all
+FILLS = {"principal": DARK, "against": LIGHT, "in_favour": "white"}
 
 
 @dataclass(frozen=True)
@@ -105,36 +106,27 @@ def draw_refusal(refusal: Refusal, ax: "Axes | None" = None, *, most: int = 12) 
     shown = _merged(refusal, most)
     names = [_name(part, refusal.language) for part in shown]
     height = sum(GAP + LINE * (1 + name.count("\n")) for name in names)
+    kinds = [_kind(part) for part in shown]
+    labels = {kind: say(f"refusal.{kind}", refusal.language) for kind in kinds}
     with drawing(ax, (6.0, 0.9 + height)) as ax:
-        for kind, colour in (("principal", DARK), ("against", LIGHT), ("in_favour", "white")):
-            some = {y: part.amount for y, part in enumerate(shown) if _kind(part) == kind}
-            look: dict[str, Any] = {"color": colour, "edgecolor": DARK, "linewidth": 0.8}
-            if some:
-                label = say(f"refusal.{kind}", refusal.language)
-                ax.barh([*some], [*some.values()], 0.66, label=label, **look)
-        ends = [0.0]
-        for y, part in enumerate(shown):
-            if part.error:  # its interval at the level 0.95, if it is an estimate
-                spread: dict[str, Any] = {"fmt": "none", "ecolor": INK, "elinewidth": 0.8}
-                ax.errorbar([part.amount], [y], xerr=[1.96 * part.error], **spread)
-            way, side = (-1, "right") if part.amount < 0 else (1, "left")
-            ends += [part.amount - 1.96 * part.error, part.amount + 1.96 * part.error]
-            ax.annotate(
-                _signed(part.amount, refusal.language),
-                (part.amount + way * 1.96 * part.error, y),
-                (3 * way, 0),
-                textcoords="offset points",
-                ha=side,
-                va="center",
-                fontsize=7,
-                color=INK,
-            )
+        bars = ax.barh(
+            range(len(shown)),
+            [part.amount for part in shown],
+            0.66,
+            xerr=[1.96 * part.error for part in shown],  # intervals at the level 0.95
+            color=[FILLS[kind] for kind in kinds],
+            edgecolor=DARK,
+            linewidth=0.8,
+            error_kw={"ecolor": INK, "elinewidth": 0.8},
+            label=[labels.pop(kind, "_") for kind in kinds],  # each once
+        )
+        amounts = [_signed(part.amount, refusal.language) for part in shown]
+        ax.bar_label(bars, amounts, padding=3, fontsize=7, color=INK)
+        ax.margins(x=ROOM)
         ax.axvline(0, color=INK, linewidth=0.8)
         ax.set_yticks(range(len(shown)), names)
         label = fill(say("refusal.axis", refusal.language, people=refusal.people), LETTERS + 10)
-        room = ROOM * ((max(ends) - min(ends)) or 1.0)
-        limits = (min(ends) - room, max(ends) + room)
-        ax.set(xlim=limits, ylim=(len(shown) - 0.4, -0.6), xlabel=label)
+        ax.set(ylim=(len(shown) - 0.4, -0.6), xlabel=label)
         ax.tick_params(axis="y", length=0)
         tidy(ax, "x")
         ax.spines["left"].set_visible(False)
