@@ -343,7 +343,7 @@ def _check_extras(cells: "Sequence[Cell]") -> None:
     from importlib.util import find_spec
 
     from edfa.errors import MissingExtraError
-    from edfa_studies.parts import REGISTRIES
+    from edfa_studies.config import REGISTRIES
 
     for kind, registry in REGISTRIES.items():
         for name in {getattr(cell, kind).of for cell in cells} & set(registry):

@@ -1,31 +1,29 @@
 """Study files in TOML: which cells are measured, checked as a whole before anything runs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
 from functools import cached_property
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
-from edfa.errors import SchemaError, SettingError, UnknownNameError
-from edfa.reading import MEGABYTE, parse, parse_toml, read_text
-from edfa.settings import LARGEST_SEED
+from edfa.acquisition import POLICIES
+from edfa.data.catalog import NAMES, load_schema
+from edfa.data.schema import Schema
+from edfa.errors import SchemaError, SettingError, UnknownNameError, UnreadableError
+from edfa.predictors import PREDICTORS
+from edfa.reading import MEGABYTE, RESOURCES, parse, parse_toml, read_text, sha256_of
+from edfa.recourse import SEARCHERS
+from edfa.settings import LARGEST_SEED, keywords, settings_class
 from edfa_studies.cells import PARTS, Cell, Part
-from edfa_studies.parts import (
-    SECTIONS,
-    Parts,
-    check_directions,
-    check_promise,
-    check_settings,
-    known_parts,
-    name_place,
-)
 
 __all__ = [
     "MEASURES",
+    "REGISTRIES",
     "SHIPPED",
     "Grid",
     "Study",
@@ -48,6 +46,59 @@ MEASURES: dict[str, tuple[str, ...]] = {
 }
 """What can be measured, and which lists each measure is the cross of."""
 NO_PART = Part("-", "-")
+SECTIONS = {
+    "data": "tables",
+    "predictor": "predictors",
+    "blanket": "blankets",
+    "policy": "policies",
+    "searcher": "searchers",
+    "promise": "promises",
+}
+"""The section of a study file that describes parts of each kind."""
+REGISTRIES: dict[str, Mapping[str, Any]] = {
+    "predictor": PREDICTORS,
+    "policy": POLICIES,
+    "searcher": SEARCHERS,
+}
+METHODS = ("hiton-mb", "bamb", "eamb", "iamb")
+PAPER_PROMISE = {
+    "alphas": [0.2, 0.3],
+    "methods": ["paper", "cp", "wsr"],
+    "signal": "uncertainty",
+    "reference": "trajectory_end",
+    "target": "all",
+}
+ADVISOR_PROMISE = {"methods": ["cp", "hb", "wsr"], "signal": "auto", "target": "refused"}
+BUILT_IN = {
+    "data": {name: Part(name, name) for name in NAMES},
+    "predictor": {name: Part(name, name) for name in PREDICTORS},
+    "blanket": {name: Part(name, name) for name in METHODS},
+    # "fixed" is left out: an order of questions belongs to one data set
+    "policy": {name: Part(name, name) for name in POLICIES if name != "fixed"}
+    | {
+        "edfa-random": Part("edfa-random", "random-blanket"),
+        "edfa-no-pc-priority": Part("edfa-no-pc-priority", "edfa", {"pc_first": False}),
+        "edfa-structural": Part("edfa-structural", "edfa", {"rank": "cost"}),
+    },
+    "searcher": {name: Part(name, name) for name in SEARCHERS}
+    | {"generative": Part("generative", "cvae")},
+    "promise": {
+        "paper": Part("paper", "promise", PAPER_PROMISE),
+        "advisor": Part("advisor", "promise", PAPER_PROMISE | ADVISOR_PROMISE),
+    },
+}
+"""The parts that edfa knows, and names for some of them with other settings."""
+GIVEN = {
+    "predictor": ("favourable", "monotone"),
+    "blanket": ("method",),
+    "policy": ("desired_class",),
+    "searcher": (),
+    "promise": tuple("alpha delta bound groups group judge advisor favourable".split()),
+}
+"""Settings that a study gives by itself, so that a file cannot."""
+E = TypeVar("E", bound=Exception)
+Parts = Mapping[str, Mapping[str, Part]]
+"""Every part by kind and name."""
 Count = Annotated[int, Field(ge=1)]
 
 
@@ -151,7 +202,7 @@ class Study:
         """The parts with settings that were checked; SchemaError if one is wrong."""
         return {
             kind: {
-                name: check_settings(kind, part, f"{self.file}: {SECTIONS[kind]}.{name}")
+                name: _check_settings(kind, part, f"{self.file}: {SECTIONS[kind]}.{name}")
                 for name, part in parts.items()
             }
             for kind, parts in self.parts.items()
@@ -208,8 +259,8 @@ def parse_study(text: str, path: Path) -> Study:
     try:
         parse(StudyFile, values, "")
     except SchemaError as error:
-        raise name_place(error, where) from None
-    parts = known_parts(values, path.parent, where)
+        raise _name_place(error, where) from None
+    parts = _known_parts(values, path.parent, where)
     shared = {key: value for key, value in values.items() if key in SHARED_KEYS}
     grids = tuple(
         _grid(grid, shared, parts, f"{where}: grid {i}") for i, grid in enumerate(values["grid"], 1)
@@ -221,7 +272,7 @@ def _grid(values: Mapping[str, Any], shared: Mapping[str, Any], parts: Parts, wh
     """One grid, checked; ``shared`` are the keys at the top of the file."""
     measure = values.get("measure")
     if measure is not None and measure not in MEASURES:
-        raise name_place(UnknownNameError("measure", measure, MEASURES), f"{where}.measure")
+        raise _name_place(UnknownNameError("measure", measure, MEASURES), f"{where}.measure")
     used = MEASURES.get(str(measure), LISTS)
     if unused := [key for key in LISTS if key in values and key not in used]:
         raise SchemaError(
@@ -237,8 +288,141 @@ def _grid(values: Mapping[str, Any], shared: Mapping[str, Any], parts: Parts, wh
         for name in getattr(grid, key):
             if name not in parts[key]:
                 what = "data set" if key == "data" else key
-                raise name_place(UnknownNameError(what, name, parts[key]), f"{where}.{key}")
+                raise _name_place(UnknownNameError(what, name, parts[key]), f"{where}.{key}")
     return grid
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """A table of one's own in a study file: paths of its rows and of its card."""
+
+    of: str
+    card: str
+
+
+def _known_parts(
+    sections: Mapping[str, Mapping[str, Mapping[str, Any]]], folder: Path, where: str
+) -> Parts:
+    """Every part that a study file may name; settings are taken as they are.
+
+    ``sections`` are those of the file, such as ``{"predictors": {"small": {"of": "xgb",
+    "n_estimators": 50}}}``; one that has the name of a part that edfa knows takes its place. Paths
+    of tables start at ``folder``; ``where`` is the name of the file, for error messages.
+    """
+    parts = {kind: dict(known) for kind, known in BUILT_IN.items()}
+    for kind, section in SECTIONS.items():
+        for name, values in sections.get(section, {}).items():
+            place = f"{where}: {section}.{name}"
+            if kind == "data":
+                parts[kind][name] = _table(name, values, folder, place)
+                continue
+            known = BUILT_IN[kind]
+            of = values.get("of", "paper" if kind == "promise" and name not in known else name)
+            if of not in known:
+                raise _name_place(UnknownNameError(kind, of, known), place)
+            settings = {key: value for key, value in values.items() if key != "of"}
+            parts[kind][name] = Part(name, known[of].of, {**known[of].settings, **settings})
+    return parts
+
+
+def _table(name: str, values: Mapping[str, Any], folder: Path, where: str) -> Part:
+    """A table of one's own, with its card; paths start at the study file."""
+    given = parse(TableFiles, values, where)
+    rows, card = ((folder / path).resolve() for path in (given.of, given.card))
+    for path in (rows, card):
+        if not path.is_file():
+            raise UnreadableError(f"{where}: there is no file {path}")
+    Schema.read(card)  # refuses a card that contradicts itself
+    # The content is part of what a cell is: results of a table that was changed are not taken for
+    # results of this one.
+    return Part(name, str(rows), {"card": str(card), "sha256": sha256_of(rows) + sha256_of(card)})
+
+
+def _check_settings(kind: str, part: Part, where: str) -> Part:
+    """The part with its settings as plain JSON of the right types.
+
+    Raises
+    ------
+    SchemaError
+        If a setting is not one of the class, or has the wrong type; begins with ``where``.
+    """
+    if kind == "data" or not part.settings:
+        return part
+    fields = RESOURCES.get(("settings", kind, part.of), lambda: _settings_of(kind, part.of))
+    parsed = parse(fields, part.settings, where)
+    # As JSON reads them back, so that two ways of writing a setting are one cell.
+    checked = json.loads(json.dumps({key: getattr(parsed, key) for key in part.settings}))
+    threshold = checked.get("threshold")
+    if threshold not in (None, "balanced") and (
+        isinstance(threshold, str) or not 0 < threshold < 1
+    ):
+        raise SchemaError(
+            f"{where}.threshold: a probability between 0 and 1, or 'balanced', not {threshold!r}"
+        )
+    return Part(part.name, part.of, checked)
+
+
+def _settings_of(kind: str, of: str) -> type[Any]:
+    """A dataclass with one field for each setting that a file may give to a part."""
+    owners: tuple[Callable[..., Any], ...]
+    more: dict[str, Any] = {}
+    if kind == "blanket":
+        from edfa.blanket.discovery import Search
+
+        owners = (Search,)
+    elif kind == "promise":
+        from edfa.certification.rcps import RecourseCertifier
+        from edfa.certification.replay import Against, replay
+
+        owners = (RecourseCertifier, Against, replay)
+        more = {"alphas": tuple[float, ...], "methods": tuple[str, ...]}
+    else:
+        owners = (REGISTRIES[kind][of],)
+        if kind == "predictor":  # "balanced": the share of the training people's favourable class
+            more = {"threshold": float | str}
+        elif hasattr(owners[0], "fit_rows"):  # the largest number of people that it learns from
+            more = {"train_rows": int}
+    return settings_class(*owners, leave_out=GIVEN[kind], **more)
+
+
+def _check_promise(promise: Mapping[str, Any], delta: float, where: str) -> None:
+    """Refuse a promise that nobody could certify, before any work is spent."""
+    from edfa.certification.rcps import RecourseCertifier
+    from edfa.certification.replay import SIGNALS
+
+    signals = (*SIGNALS, "auto")
+    if promise["signal"] not in signals:
+        raise _name_place(UnknownNameError("signal", promise["signal"], signals), f"{where}.signal")
+    if not promise["alphas"] or not promise["methods"]:
+        raise SchemaError(f"{where}: at least one of alphas and one of methods")
+    taken = keywords(RecourseCertifier).keys() - {"signal"}
+    settings = {key: value for key, value in promise.items() if key in taken}
+    for alpha in promise["alphas"]:
+        for method in promise["methods"]:
+            try:
+                RecourseCertifier(alpha, delta, bound=method, **settings)
+            except SettingError as error:
+                raise _name_place(error, where) from None
+
+
+def _check_directions(predictor: Part, sets: Iterable[Part], where: str) -> None:
+    """Refuse a model that cannot obey the directions of a card, in the card's reading."""
+    if "monotone" in keywords(PREDICTORS[predictor.of]):
+        return
+    for data in sets:
+        card = data.settings.get("card")
+        schema = load_schema(data.of) if card is None else Schema.read(card)
+        if any(feature.monotone for feature in schema):
+            raise SchemaError(
+                f"{where}.predictor: {predictor.name} cannot obey the directions on the card of "
+                f"{data.name}, which reading = 'card' asks for"
+            )
+
+
+def _name_place(error: E, where: str) -> E:
+    """The same error, which now says where in the file it is."""
+    error.args = (f"{where}: {error}",)
+    return error
 
 
 def expand(study: Study) -> tuple[Cell, ...]:
@@ -284,14 +468,14 @@ def _check_parts(grid: Grid, lists: Sequence[Sequence[Part]], where: str) -> Non
     """Refuse promises that nobody could certify, and models that cannot obey a card."""
     sets, predictors, *_, promises = lists
     for promise in promises if grid.measure == "promise" else ():
-        check_promise(promise.settings, grid.delta, f"{where}: promise {promise.name}")
+        _check_promise(promise.settings, grid.delta, f"{where}: promise {promise.name}")
         if promise.settings["target"] == "refused" and grid.reading != "card":
             raise SchemaError(
                 f"{where}.reading: the promise {promise.name!r} is about people who are refused, "
                 "so that a class must be the favourable one: reading = 'card'"
             )
     for predictor in predictors if grid.reading == "card" and grid.measure != "sets" else ():
-        check_directions(predictor, sets, where)
+        _check_directions(predictor, sets, where)
 
 
 def _settings(grid: Grid, searcher: Part, promise: Part) -> dict[str, Any]:

@@ -7,8 +7,6 @@ on the order in which they end.
 """
 
 import math
-import os
-import platform
 import time
 import traceback
 from collections import Counter
@@ -68,14 +66,13 @@ class Task:
 @dataclass(frozen=True)
 class Outcome:
     """What became of a task: its result, or else its error as the text of a traceback; the time it
-    took, and where.
+    took.
     """
 
     key: str
     result: Any = None
     error: str | None = None
     seconds: float = 0.0
-    worker: str = ""
     attempts: int = 1
 
 
@@ -154,7 +151,7 @@ def run_study(
         nonlocal now
         cell = study.get(outcome.key)  # None for shared work
         if cell is not None and outcome.error is None:
-            store.save(cell, outcome.result, outcome.seconds, outcome.worker, outcome.attempts)
+            store.save(cell, outcome.result, outcome.seconds, outcome.attempts)
             now = replace(now, done=now.done + 1)
         elif cell is not None:
             store.fail(cell, outcome.error or "", outcome.seconds, outcome.attempts)
@@ -180,9 +177,8 @@ def _tasks(cells: Sequence[Cell], cache: Path) -> list[Task]:
     for cell in cells:
         needed = [one for one in products(cell, hashes) if not folder.has(one.kind, one.key)]
         for product in needed:
-            needs = tuple(_name(key) for key in product.needs)
-            task = Task(_name(product.key), make, (product, str(cache)), needs, shared=True)
-            tasks.setdefault(task.key, task)
+            key, needs = _name(product.key), tuple(map(_name, product.needs))
+            tasks.setdefault(key, Task(key, make, (product, str(cache)), needs, shared=True))
         names = tuple(_name(product.key) for product in needed)
         tasks[cell.key] = Task(cell.key, _measure, (cell, str(cache)), names)
     return list(tasks.values())
@@ -350,10 +346,8 @@ def _attempt(task: Task) -> Outcome:
             result = task.work(*task.args)
     except (Exception, SystemExit):  # whatever it raises is its outcome
         error = traceback.format_exc()
-    where = f"{platform.node()}:{os.getpid()}"
-    return Outcome(
-        task.key, None if task.shared else result, error, time.perf_counter() - begun, where
-    )
+    seconds = time.perf_counter() - begun
+    return Outcome(task.key, None if task.shared else result, error, seconds)
 
 
 def _error(future: Future[Outcome]) -> BaseException | None:

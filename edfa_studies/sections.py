@@ -30,7 +30,10 @@ BANDS = (
     "a share of the cost of everything."
 )
 MEASURED = "Ours first, the paper's in brackets."
-ACCURACY_DIGITS = {"mean accuracy": 3, "accuracy at the end": 3, "accuracy": 3}
+DIGITS = dict.fromkeys(("n", "test n", "plans", "rank", "cells"), 0) | dict.fromkeys(
+    ("accuracy", "mean accuracy", "accuracy at the end", "lift", "strictest risk"), 3
+)
+"""Decimals of columns, wherever a table does not say otherwise; 2 for others."""
 FIGURES = PAPER["figures"]
 
 
@@ -47,7 +50,7 @@ class Exhibit:
     frame
         Its data.
     digits
-        Decimals of the columns of a table; 2 for others.
+        Decimals of the columns of a table where they are not 2.
     draw
         Puts a figure on a ``matplotlib.figure.Figure``; None for a table.
     size
@@ -57,7 +60,7 @@ class Exhibit:
     name: str
     caption: str
     frame: pd.DataFrame
-    digits: Mapping[str, int] = field(default_factory=dict)
+    digits: Mapping[str, int] = field(default_factory=lambda: DIGITS)
     draw: "Callable[[Figure], object] | None" = None
     size: tuple[float, float] = (WIDTH, WIDTH)
 
@@ -167,7 +170,7 @@ def _acquired(results: Results) -> Section:
         "policy is best than in the paper. Real and shuffled: the share of real rows, and of "
         "rows with shuffled columns, that count as plausible."
     )
-    digits = {"plans": 0, "L2": 3, "plausible": 3, "real": 3, "shuffled": 3}
+    digits = DIGITS | dict.fromkeys(("L2", "plausible", "real", "shuffled"), 3)
     table_3 = Exhibit("table_3_quality", caption, acquired.quality(results), digits)
     name = "Features acquired, and how good the counterfactuals are (Tables 2 and 3)"
     return Section(name, [table_2, table_3])
@@ -233,7 +236,7 @@ def _early(results: Results) -> Section:
     draw = partial(early.draw_all_limits, frame=points)
     exhibits.append(Exhibit(name, caption, points, draw=draw, size=size))
     caption = "The stop rules of Figures 11 and 12 in figures."
-    exhibits.append(Exhibit("stop_rules", caption, promises.stop_rules(results), {"n": 0}))
+    exhibits.append(Exhibit("stop_rules", caption, promises.stop_rules(results)))
     return Section("Acting early (Figures 11 to 13)", exhibits)
 
 
@@ -250,38 +253,28 @@ def _ablations(results: Results) -> Section:
         "The variants of EDFA ranked by their mean recourse over the cost grid; "
         "accuracy over the grid and at the end."
     )
-    digits = {"rank": 0} | ACCURACY_DIGITS
-    table = Exhibit("ablation_ranks", caption, growth.ablations(results), digits)
+    table = Exhibit("ablation_ranks", caption, growth.ablations(results))
     return Section("Ablations (Figures 14 to 17)", [*figures, table])
 
 
 def _examples(results: Results) -> Section:
     moves, people = examples.transitions(results), examples.side_by_side(results)
-    first = _cards(
-        "transitions",
+    caption = (
         "Figure 18: from semifactual to counterfactual. Before, nothing that is known can "
-        "turn the decision; once one more fact is known, a change of another one can.",
-        moves,
-        cards.transition_cards(moves),
+        "turn the decision; once one more fact is known, a change of another one can."
     )
-    second = _cards(
-        "side_by_side",
+    first = _cards("transitions", caption, moves, cards.transition_cards(moves))
+    caption = (
         "Figure 19: the same person under a baseline and under EDFA. Steps, and in "
-        "brackets how many of the facts asked for lie outside the blanket.",
-        people,
-        cards.people_cards(people),
+        "brackets how many of the facts asked for lie outside the blanket."
     )
+    second = _cards("side_by_side", caption, people, cards.people_cards(people))
     return Section("Examples in words (Figures 18 and 19)", [first, second])
 
 
 def _cards(name: str, caption: str, frame: pd.DataFrame, shown: list[cards.Card]) -> Exhibit:
-    return Exhibit(
-        f"figure_{FIGURES[name]}_{name}",
-        caption,
-        frame,
-        draw=partial(cards.draw_cards, cards=shown),
-        size=cards.cards_size(shown),
-    )
+    name, draw = f"figure_{FIGURES[name]}_{name}", partial(cards.draw_cards, cards=shown)
+    return Exhibit(name, caption, frame, draw=draw, size=cards.cards_size(shown))
 
 
 def _bayes_net(results: Results) -> Section:
@@ -292,7 +285,7 @@ def _bayes_net(results: Results) -> Section:
     caption = f"The same on the other sets. {BANDS}"
     rest = _curves("figure_bn_all", caption, lines[~of_adult], "data", curves.FRONTIER)
     caption = "EDFA under every model and blanket, at the end."
-    models = Exhibit("models", caption, growth.models(results), ACCURACY_DIGITS)
+    models = Exhibit("models", caption, growth.models(results))
     name = "A Bayesian network, the model that matches the blanket"
     return Section(name, [adult, rest, models])
 
@@ -312,8 +305,7 @@ def _equal_cost(results: Results) -> Section:
         "Policies at equal cost: mean recourse over the cost grid, and at 25, "
         "50 and 75 % of the cost of everything."
     )
-    digits = {"rank": 0, "mean accuracy": 3}
-    exhibits.append(Exhibit("equal_cost", caption, growth.equal_cost(results), digits))
+    exhibits.append(Exhibit("equal_cost", caption, growth.equal_cost(results)))
     text = (
         "At the budget's end a policy that buys more has more; here "
         "every policy has spent the same."
@@ -358,11 +350,9 @@ def _certified(results: Results) -> Section:
         "Over all sets: the share of cells certified, their cost, share of "
         "the full cost saved, promises kept."
     )
-    summary = promises.certified_summary(results)
-    exhibits.append(Exhibit("certified_summary", caption, summary, {"certified": 2, "cells": 0}))
+    exhibits.append(Exhibit("certified_summary", caption, promises.certified_summary(results)))
     caption = "Certified cost by promise, policy, searcher and bound; a dash: nothing certified."
-    costs, digits = promises.certified_costs(results), {"n": 0, "strictest risk": 3}
-    exhibits.append(Exhibit("certified_cost", caption, costs, digits))
+    exhibits.append(Exhibit("certified_cost", caption, promises.certified_costs(results)))
     text = (
         "What acting early costs where it is certified: under the paper's loss, "
         "and under the advisor's own promise."
@@ -379,8 +369,7 @@ def _lift(results: Results) -> Section:
     label = "lift (change of the probability of the class reached)"
     figure = _dots("figure_outcome_lift", caption, curves.lifts(results), label)
     caption = "Outcome lift in figures, by reading."
-    lifts, digits = growth.outcome_lift(results), {"plans": 0, "lift": 3}
-    table = Exhibit("outcome_lift", caption, lifts, digits)
+    table = Exhibit("outcome_lift", caption, growth.outcome_lift(results))
     return Section("Outcome lift of plans", [figure, table])
 
 
@@ -389,7 +378,7 @@ def _rest(results: Results) -> Section:
         "Sets with a rare class through a decision threshold: the same model by majority "
         "and balanced."
     )
-    threshold = Exhibit("thresholds", caption, growth.thresholds(results), {"accuracy": 3})
-    digits = {"n": 0, "test n": 0, "risk": 3, "bound": 3, "test risk": 3}
+    threshold = Exhibit("thresholds", caption, growth.thresholds(results))
+    digits = DIGITS | dict.fromkeys(("risk", "bound", "test risk"), 3)
     groups = Exhibit("groups", "Certificates by group.", promises.groups(results), digits)
     return Section("Decision thresholds, and certificates by group", [threshold, groups])

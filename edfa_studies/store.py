@@ -46,7 +46,6 @@ CELLS = sa.Table(
     _text("status", default="open"),
     sa.Column("attempts", sa.Integer, nullable=False, default=0),
     sa.Column("seconds", sa.Float),
-    sa.Column("worker", sa.Text),
     sa.Column("error", sa.Text),
 )
 RESULTS = sa.Table(
@@ -100,9 +99,7 @@ class Store(Database):
                 insert.on_conflict_do_update(index_elements=["key"], set_=renamed), rows
             )
 
-    def save(
-        self, cell: Cell, payload: Payload, seconds: float, worker: str = "", attempts: int = 1
-    ) -> None:
+    def save(self, cell: Cell, payload: Payload, seconds: float, attempts: int = 1) -> None:
         """Write what a cell gave, named lists of rows; if the cell is done already, nothing
         changes.
         """
@@ -110,7 +107,7 @@ class Store(Database):
             {"key": cell.key, "name": name, "columns": encode(by_column(rows))}
             for name, rows in check_tables(payload).items()
         ]
-        done = {"status": "done", "seconds": seconds, "worker": worker, "error": None}
+        done = {"status": "done", "seconds": seconds, "error": None}
         with self.writing() as connection:
             if self._set(connection, cell, done, attempts) and tables:
                 connection.execute(sa.insert(RESULTS), tables)

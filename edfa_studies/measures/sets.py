@@ -16,23 +16,13 @@ def measure_set(materials: Materials) -> Payload:
     schema = table.schema
     about = {
         "rows": len(table),
-        "train": len(table.train),
-        "calibration": len(table.calibration),
-        "test": len(table.test),
+        **{part: len(getattr(table, part)) for part in ("train", "calibration", "test")},
         "features": len(schema),
         "start": sum(feature.start for feature in schema),
-        "sensitive": sum(feature.sensitive for feature in schema),
         "target": schema.target,
         "favourable": schema.favourable,
-        "classes": len(schema.classes),
         "base_rate": float(np.bincount(table.train.y).max() / len(table.train)),
     }
     units = [{"head": head, "spouses": list(spouses)} for head, spouses in blanket.units.items()]
-    members = {
-        "size": len(blanket),
-        "pc": len(blanket.pc),
-        "spouses": len(blanket.spouses),
-        "features": list(blanket.features),
-        "units": units,
-    }
+    members = {"size": len(blanket), "features": list(blanket.features), "units": units}
     return {"set": [about], "blanket": [members]}

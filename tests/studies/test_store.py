@@ -40,7 +40,7 @@ def test_cells_are_open_then_done_or_failed(store):
     first, second, third = toy_cells(3)
     store.add([first, second, third])
     store.add([first])
-    store.save(first, ROWS, 1.5, "here:1")
+    store.save(first, ROWS, 1.5)
     store.fail(second, "Traceback: no", 0.5)
     store.fail(second, "Traceback: no again", 0.5, attempts=2)
     status = store.status().set_index("key")
@@ -61,9 +61,9 @@ def test_cells_are_open_then_done_or_failed(store):
 
 def test_a_done_cell_is_written_once(store):
     cell = toy_cell()
-    store.save(cell, ROWS, 1.0, "first")
+    store.save(cell, ROWS, 1.0)
     before = store.frame("toy", "step"), store.status()
-    store.save(cell, {"step": [{"step": 9}], "other": [{"a": 1}]}, 9.0, "second")
+    store.save(cell, {"step": [{"step": 9}], "other": [{"a": 1}]}, 9.0)
     store.fail(cell, "Traceback", 3.0)
     store.add([cell])
     assert store.frame("toy", "step").equals(before[0])
