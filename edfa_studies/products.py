@@ -311,12 +311,22 @@ class Materials:
     @cached_property
     def policy(self) -> Policy:
         """The policy, on the cell's blanket, with what it has learnt."""
+        part, train = self.cell.policy, self.table.train
+        settings = dict(part.settings)
+        limit = settings.pop("train_rows", None)
+        # A policy that plans does so with its own searcher, so that one trajectory serves all
+        # searchers.
+        policy = POLICIES[part.of].default(
+            blanket=self.blanket,
+            searcher=SurvivalSearch(),
+            desired_class=self.desired_class,
+            rules=self.rules,
+        )
+        policy.set_params(**settings)
         if not _learns(self.cell):
-            return self._new_policy().fit(self.table.train, None)
+            return policy.fit(train, None)
 
         def learn(folder: Path) -> Policy:
-            policy, train = self._new_policy(), self.table.train
-            limit = self.cell.policy.settings.get("train_rows")
             if limit is None:
                 policy.fit(train, self.predictor)
             else:
@@ -326,22 +336,9 @@ class Materials:
             return policy
 
         def read(folder: Path) -> Policy:
-            return self._new_policy().load_state(folder / "policy", self.table.train)
+            return policy.load_state(folder / "policy", train)
 
         return self._get("policy", self.keys["policy"], learn, read)
-
-    def _new_policy(self) -> Policy:
-        part = self.cell.policy
-        # A policy that plans does so with its own searcher, so that one trajectory serves all
-        # searchers.
-        policy = POLICIES[part.of].default(
-            blanket=self.blanket,
-            searcher=SurvivalSearch(),
-            desired_class=self.desired_class,
-            rules=self.rules,
-        )
-        settings = {key: value for key, value in part.settings.items() if key != "train_rows"}
-        return policy.set_params(**settings)
 
     @cached_property
     def searcher(self) -> Searcher:
@@ -365,9 +362,8 @@ class Materials:
 
         def ask(folder: Path) -> Trajectory:
             who = self.people(part)
-            rows = getattr(self.table, part).X[who]
             trajectory = acquire(
-                rows,
+                getattr(self.table, part).X[who],
                 self.policy,
                 self.predictor,
                 self.cell.settings["budget"],
@@ -376,11 +372,26 @@ class Materials:
                 terms=Terms(person=who),
                 explain=not _certifies(self.cell),
             )
-            _write_trajectory(trajectory, folder)
+            columns = {name: getattr(trajectory, name) for name in COLUMNS}
+            known = {name: column for name, column in columns.items() if column is not None}
+            write_parts(
+                folder / "trajectory", "Trajectory", {}, {TRAJECTORY_FILE: save_arrays(known)}
+            )
             return trajectory
 
         def read(folder: Path) -> Trajectory:
-            return _read_trajectory(folder, self.table.train, self.predictor, self.policy)
+            _, parts = read_parts(folder / "trajectory", "Trajectory")
+            policy = self.policy
+            with readable(str(folder)):
+                columns: Any = load_arrays(parts[TRAJECTORY_FILE], TRAJECTORY_FILE)
+                return Trajectory(
+                    background=Background.of(
+                        self.table.train, self.predictor, policy.blanket, aligned=policy.aligned
+                    ),
+                    seed=self.cell.seed,
+                    provenance=Provenance(policy=policy),
+                    **{"necessity": None, **columns},
+                )
 
         return self._get("trajectory", self.keys[part], ask, read)
 
@@ -404,27 +415,3 @@ class Materials:
                 shutil.rmtree(folder.folder(kind, key), ignore_errors=True)
         with folder.fill(kind, key) as entry:
             return make(entry)
-
-
-def _write_trajectory(trajectory: Trajectory, folder: Path) -> None:
-    """Write the columns of a trajectory, with a hash, into a folder."""
-    columns = {name: getattr(trajectory, name) for name in COLUMNS}
-    content = save_arrays({name: column for name, column in columns.items() if column is not None})
-    write_parts(
-        folder / "trajectory", "Trajectory", {"seed": trajectory.seed}, {TRAJECTORY_FILE: content}
-    )
-
-
-def _read_trajectory(
-    folder: Path, train: Table, predictor: Predictor, policy: Policy
-) -> Trajectory:
-    """Read a trajectory; ``train``, ``predictor`` and ``policy`` are those of the run."""
-    settings, parts = read_parts(folder / "trajectory", "Trajectory")
-    with readable(str(folder)):
-        columns = load_arrays(parts[TRAJECTORY_FILE], TRAJECTORY_FILE)
-        return Trajectory(
-            background=Background.of(train, predictor, policy.blanket, aligned=policy.aligned),
-            seed=int(settings["seed"]),
-            provenance=Provenance(policy=policy),
-            **{"necessity": None, **columns},  # type: ignore[arg-type]
-        )

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import edfa
+from edfa.acquisition import Terms
 from edfa.certification.replay import replay
 from edfa.errors import UnknownNameError
 from edfa.explanation.necessity import sweep
@@ -93,7 +94,7 @@ def test_counts_are_those_of_the_library(growth):
         materials.predictor,
         0.9,
         reference=table.train,
-        person=who,
+        terms=Terms(person=who),
     )
     plans = edfa.find_recourse(trajectory, edfa.Nearest(table.train), rules=Rules(reading="paper"))
     end = result["end"][0]
