@@ -8,7 +8,6 @@ frame or NaN.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-import numpy as np
 import pandas as pd
 
 from edfa_studies.store import LABELS
@@ -92,9 +91,8 @@ def preferred(frame: pd.DataFrame, column: str, name: str) -> pd.DataFrame:
 
 def matching(frame: pd.DataFrame, by: Sequence[str], other: pd.DataFrame) -> pd.DataFrame:
     """The rows whose values in the columns ``by`` occur in ``other``."""
-    wanted = set(other[list(by)].itertuples(index=False, name=None))
-    keys = frame[list(by)].itertuples(index=False, name=None)
-    return frame[np.array([key in wanted for key in keys], dtype=bool)]
+    keys, wanted = (pd.MultiIndex.from_frame(rows[list(by)]) for rows in (frame, other))
+    return frame[keys.isin(wanted)]
 
 
 def one_searcher(frame: pd.DataFrame) -> pd.DataFrame:
