@@ -54,7 +54,7 @@ def features_acquired(results: Results) -> pd.DataFrame:
     columns = ["features", "blanket_size", "n_features"]
     rows = compared(growth_rows(results, "end", columns))
     rows = over_seeds(rows[rows["policy"].isin(COMPARED)], [*GROUP, "policy"], columns)
-    ours = rows.pivot_table(index=GROUP, columns="policy", values="features")
+    ours = rows.pivot(index=GROUP, columns="policy", values="features")
     sizes = rows.groupby(GROUP)[["n_features", "blanket_size"]].first()
     table = sizes.rename(
         columns={"n_features": "features", "blanket_size": "MB size"}
