@@ -30,6 +30,7 @@ __all__ = [
     "MEGABYTE",
     "RESOURCES",
     "existing",
+    "first_line",
     "is_unicode",
     "one_line",
     "parse",
@@ -225,6 +226,11 @@ def _check_part(value: Any, where: str, name: str, depth: int = 0) -> None:
 def one_line(message: object) -> str:
     """A message in one line that can be printed, whatever names from outside it repeats."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(message)[:LONGEST])
+
+
+def first_line(error: Exception) -> str:
+    """The first line of what an error of another library says, else the name of its class."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def is_unicode(text: str) -> bool:

@@ -23,7 +23,7 @@ from edfa.data.schema import Schema
 from edfa.data.table import validate_frame
 from edfa.data.values import to_words
 from edfa.errors import DataError, UnavailableError, UnreadableError, UnwritableError
-from edfa.reading import MEGABYTE, read_bytes, read_text
+from edfa.reading import MEGABYTE, first_line, read_bytes, read_text
 from edfa.writing import atomic_file, locked, write_text
 
 __all__ = ["SOURCES", "Source", "cache_folder", "fetch"]
@@ -147,7 +147,7 @@ def _download(data_id: int) -> pd.DataFrame:
         TypeError,
         HTTPException,
     ) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = first_line(error)
         raise UnavailableError(f"OpenML {data_id} cannot be fetched ({reason})") from None
     if not isinstance(frame, pd.DataFrame) or not len(frame):
         raise UnavailableError(f"OpenML {data_id} cannot be fetched (it has no rows)")

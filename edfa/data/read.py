@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 from edfa.data.schema import Schema
 from edfa.data.values import ROW_ERROR, check_unique, read_numbers, to_pandas
 from edfa.errors import ColumnError, EmptyTableError, UnreadableError, hint
-from edfa.reading import MEGABYTE, existing, parse_json
+from edfa.reading import MEGABYTE, existing, first_line, parse_json
 
 __all__ = [
     "chunks",
@@ -210,8 +210,8 @@ def open_parquet(path: Path) -> Iterator[Any]:
     except (UnreadableError, ColumnError):
         raise
     except PARQUET_ERRORS as error:
-        text = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UnreadableError(f"{path.name} is not a whole Parquet file: {text}") from None
+        reason = first_line(error)
+        raise UnreadableError(f"{path.name} is not a whole Parquet file: {reason}") from None
 
 
 def _arrow_to_pandas(table: Any) -> pd.DataFrame:
@@ -375,7 +375,7 @@ def _csv_tables(
             "encoding='latin-1'"
         ) from None
     except CSV_ERRORS as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = first_line(error)
         raise UnreadableError(f"{path.name} cannot be read as CSV: {reason}") from None
     if first_error and not fitting:
         raise UnreadableError(f"{first_error}; no row fits the header")

@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 
 from edfa.errors import ColumnError, DataError, EmptyTableError, FactError, SchemaError, hint
-from edfa.reading import is_unicode
+from edfa.reading import first_line, is_unicode
 from edfa.typing import AnyArray, BoolArray
 
 __all__ = [
@@ -134,12 +134,10 @@ def parse_number(text: str) -> float | None:
         + (match["decimals"] or "")
         + (match["power"] or "")
     )
-    negative = (
-        bool(match["open"]) or "-" in (sign := match["sign"] + match["inner"]) or "\u2212" in sign
-    )
     number = float(digits) * {"": 1.0, "k": 1e3, "m": 1e6}[scale]
     if not math.isfinite(number):
         return None
+    negative = match["open"] or set(match["sign"] + match["inner"]) & set("-\u2212")
     return -number if negative else number
 
 
@@ -293,22 +291,14 @@ def shorten(value: Any) -> str:
     """A value for an error message: on one line, and not long."""
     if isinstance(value, int) and value.bit_length() > 200:
         return f"a whole number of about {int(value.bit_length() * math.log10(2)) + 1} digits"
-    if not isinstance(value, str | int | float | Decimal | bytes | list | tuple | dict | set):
-        return (
-            f"a {type(value).__name__}"
-            if isinstance(value, np.ndarray | pd.Series)
-            else _shown(value)
-        )
-    return _shown(value[:SHOWN] if isinstance(value, str | bytes) else value)
-
-
-def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray | pd.Series):
+        return f"a {type(value).__name__}"
     try:
-        text = repr(value)
+        text = repr(value[:SHOWN] if isinstance(value, str | bytes) else value)
     except (
         ValueError,
         RecursionError,
-    ):  # a list of whole numbers with thousands of digits, or one inside itself
+    ):  # an endless number, or a list in itself
         text = f"a {type(value).__name__}"
     text = " ".join(text.split())
     return text if len(text) <= SHOWN + 2 else text[:SHOWN] + "…"
@@ -341,7 +331,7 @@ def _from_native(frame: Any) -> pd.DataFrame:
             f"a data frame is needed (pandas, polars or pyarrow), not {type(frame).__name__}"
         ) from None
     except (pa.ArrowException, ValueError) as error:
-        raise DataError(f"the data frame cannot be read: {str(error).splitlines()[0]}") from None
+        raise DataError(f"the data frame cannot be read: {first_line(error)}") from None
 
 
 def _is_plain(dtype: Any) -> bool:
@@ -482,8 +472,7 @@ def read_numbers(values: pd.Series) -> pd.Series:
         return _series(np.full(len(values), np.nan), values)
     if values.dtype == object and not _all_texts(values):
         cells = list(values)
-        found = [without_limit(value) for value in cells]
-        numbers = np.array([np.nan if number is None else number for number in found], dtype=float)
+        numbers = np.array([without_limit(value) for value in cells], dtype=float)
         return _whole(
             numbers, not any(isinstance(value, float | np.floating) for value in cells), values
         )
@@ -498,20 +487,12 @@ def _parse(texts: pd.Series) -> AnyArray:
     import pyarrow.compute as pc
 
     array = pa.array(texts, from_pandas=True)
-    try:  # most columns are plain, and this is faster than asking
-        numbers = pc.cast(array, pa.float64()).to_numpy(zero_copy_only=False)
-        if np.isinf(numbers).any() or np.isnan(numbers).sum() > array.null_count:
-            raise pa.ArrowInvalid
-        return np.array(numbers, dtype=float)
-    except pa.ArrowInvalid:
-        plain = pc.match_substring_regex(array, PLAIN)
+    plain = pc.match_substring_regex(array, PLAIN)
     numbers = pc.cast(pc.if_else(plain, array, None), pa.float64())
     result = np.array(numbers.to_numpy(zero_copy_only=False), dtype=float)
-    odd = np.flatnonzero(pc.fill_null(pc.invert(plain), False).to_numpy(zero_copy_only=False))
-    if len(odd):
-        codes, distinct = pd.factorize(texts.iloc[odd])
-        parsed = [parse_number(text) for text in distinct.tolist()]
-        result[odd] = np.array([np.nan if number is None else number for number in parsed])[codes]
+    odd = pc.fill_null(pc.invert(plain), False).to_numpy(zero_copy_only=False)
+    meant = {text: parse_number(text) for text in texts[odd].unique()}
+    result[odd] = texts[odd].map(meant).astype(float)
     return result
 
 
@@ -536,11 +517,8 @@ def read_words(values: pd.Series) -> pd.Series:
         empty = values == ""
         return values.mask(empty) if empty.any() else values
     if values.dtype == object:
-        return (
-            _words(list(values), values)
-            if not _all_texts(values)
-            else read_words(values.astype("str"))
-        )
+        texts = _all_texts(values)
+        return read_words(values.astype("str")) if texts else _words(list(values), values)
     if values.dtype.kind in "mM":
         return _words([None] * len(values), values)
     codes, numbers = pd.factorize(values)  # each distinct one is written once

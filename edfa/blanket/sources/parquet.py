@@ -42,7 +42,7 @@ from edfa.errors import (
     UnreadableError,
     hint,
 )
-from edfa.reading import existing
+from edfa.reading import existing, first_line
 from edfa.typing import AnyArray
 
 __all__ = ["ParquetRows", "list_parquet"]
@@ -113,14 +113,13 @@ class ParquetRows(RemoteSource):
             self._db = self._duckdb.connect(config=settings)
         except self._duckdb.Error as error:
             raise SettingError(
-                f"memory: such as '2GB', not {self._memory!r}: {_first_line(error)}"
+                f"memory: such as '2GB', not {self._memory!r}: {first_line(error)}"
             ) from None
         with self._typed():
             self._db.execute("SET enable_progress_bar = false")  # a library does not print
             described = self._db.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
-            numbered = ", ".join(
-                f"{_quote_name(row[0])} AS r{k}" for k, row in enumerate(described)
-            )
+            quoted = ['"' + row[0].replace('"', '""') + '"' for row in described]
+            numbered = ", ".join(f"{name} AS r{k}" for k, name in enumerate(quoted))
             self._db.execute(f"CREATE VIEW raw AS SELECT {numbered} FROM {source}")
         return {
             name: (f"r{k}", row[1])
@@ -140,7 +139,7 @@ class ParquetRows(RemoteSource):
             ) from None
         except (self._duckdb.Error, UnicodeError) as error:
             name = str(self._path).encode("utf-8", "backslashreplace").decode()
-            raise UnreadableError(f"{name} cannot be read: {_first_line(error)}") from None
+            raise UnreadableError(f"{name} cannot be read: {first_line(error)}") from None
 
     def _frame(self, query: str) -> pd.DataFrame:
         """The rows that a query gives; whole numbers with gaps stay exact."""
@@ -320,10 +319,6 @@ def _bin_code(value: str, edges: list[float], first: int = 0) -> str:
     return f"CASE WHEN {value} <= {edges[half]!r} THEN {below} ELSE {above} END"
 
 
-def _quote_name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _quote_text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
@@ -331,7 +326,3 @@ def _quote_text(value: str) -> str:
 def _sql_text(value: object) -> str:
     """How DuckDB writes a value as text."""
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]
