@@ -6,7 +6,7 @@ Of a wide table in memory, ``PairwiseCorrelation`` works out those that are aske
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -30,25 +30,6 @@ CHUNK_ROWS = 65_536  # rows whose terms are in memory at a time
 MOST_TERMS = 6_000  # terms whose correlations are held at once, 288 MB; the sums take as much again
 CACHE_BYTES = 256 << 20  # of the terms that a PairwiseCorrelation holds
 STRIP = 256  # rows of a matrix that are worked on at a time
-
-
-class TermCorrelations(Protocol):
-    """Correlations of the terms of all columns over ``n`` rows; ``blocks``: the terms of each
-    column, as slices.
-    """
-
-    @property
-    def blocks(self) -> tuple[slice, ...]:
-        """The terms of each column."""
-
-    @property
-    def n(self) -> int:
-        """Number of rows behind the correlations."""
-
-    def between(self, left: IntArray, right: IntArray) -> Float64Array:
-        """Correlations of some terms, ``(a,)``, with others, ``(b,)``: shape ``(a, b)``; 0 for a
-        constant term.
-        """
 
 
 @dataclass(frozen=True)
@@ -114,6 +95,12 @@ class PairwiseCorrelation:
             terms[:, constant] = 0.0
             self._terms[index] = terms
         return terms
+
+
+TermCorrelations: TypeAlias = Correlation | PairwiseCorrelation
+"""Correlations of the terms of all columns over ``n`` rows; ``blocks``: the terms of each column,
+as slices. ``between`` gives those of some terms with others.
+"""
 
 
 def slice_terms(columns: Sequence[Column]) -> tuple[slice, ...]:

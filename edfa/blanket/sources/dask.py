@@ -53,7 +53,7 @@ class DaskRows(RemoteSource):
         if absent := [n for n in names if n not in held]:
             raise ColumnError(f"the frame has no column {absent[0]!r}{hint(absent[0], held)}")
         check_unique(name for name in held if name in names)
-        counts = self._sum_series(_value_counts, names)
+        counts = self._value_counts(names)
         self.n = int(counts[names[0]].sum())
         if not self.n:
             raise EmptyTableError("the frame has columns but no rows")
@@ -73,45 +73,38 @@ class DaskRows(RemoteSource):
         numbers = np.repeat(values.to_numpy(float), rows)
         return ContinuousColumn.fit(name, numbers, special_numbers(schema[name]))
 
-    def _sum_series(self, function: Any, *arguments: Any) -> dict[str, pd.Series]:
-        """Apply a function that returns named series to each partition, and add the series up by
-        label.
-        """
-        results = self._map(function, *arguments)
+    def _value_counts(self, names: list[str]) -> dict[str, pd.Series]:
+        """How often each value of each column occurs."""
+        parts = self._map(partial(_count_values, names=names))
         return {
-            k: pd.concat([r[k] for r in results]).groupby(level=0, dropna=False).sum()
-            for k in results[0]
+            n: pd.concat([part[n] for part in parts]).groupby(level=0, dropna=False).sum()
+            for n in names
         }
 
-    def _map(self, function: Any, *arguments: Any) -> Any:
-        """The results of ``function(partition, *arguments)``, one for each partition."""
-        # bound beforehand: as arguments of their own, Dask would search schema and quantiles for
-        # Dask objects each time
-        work = self._dask.delayed(partial(_apply, function, arguments), pure=False, traverse=False)
+    def _map(self, function: Any) -> Any:
+        """The results of ``function(partition)``, one for each partition."""
+        # Arguments are bound: Dask would search schema and quantiles for Dask objects each time.
+        work = self._dask.delayed(function, pure=False, traverse=False)
         return self._dask.compute(*(work(partition) for partition in self._partitions))
 
     def _count_groups(self, coded: Sequence[tuple[int, int]]) -> tuple[list[AnyArray], AnyArray]:
         columns = [
             (self.columns[i], bins, self._translations[self.columns[i].name]) for i, bins in coded
         ]
-        groups = pd.concat(self._map(_count_partition, columns))
+        groups = pd.concat(self._map(partial(_count_partition, columns=columns)))
         return [groups[k].to_numpy() for k in range(len(coded))], groups["n"].to_numpy()
 
     def correlation(self) -> Correlation:
         """Correlations of the terms of all columns, from the sums of each partition."""
         columns = [(c, self._translations[c.name]) for c in self.columns]
         products: CrossProducts
-        products, *others = self._map(_partition_products, columns)
+        products, *others = self._map(partial(_partition_products, columns=columns))
         for other in others:
             products.merge(other)
         return products.correlation()
 
 
-def _apply(function: Any, arguments: tuple[Any, ...], partition: pd.DataFrame) -> Any:
-    return function(partition, *arguments)
-
-
-def _value_counts(partition: pd.DataFrame, names: Sequence[str]) -> dict[str, pd.Series]:
+def _count_values(partition: pd.DataFrame, names: Sequence[str]) -> dict[str, pd.Series]:
     """How often each value of each column occurs, missing ones included."""
     try:
         return {n: partition[n].value_counts(dropna=False) for n in names}
