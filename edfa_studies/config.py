@@ -16,9 +16,9 @@ from edfa.data.catalog import NAMES, load_schema
 from edfa.data.schema import Schema
 from edfa.errors import SchemaError, SettingError, UnknownNameError, UnreadableError
 from edfa.predictors import PREDICTORS
-from edfa.reading import MEGABYTE, RESOURCES, parse, parse_toml, read_text, sha256_of
+from edfa.reading import LARGEST_SEED, MEGABYTE, RESOURCES, parse, parse_toml, read_text, sha256_of
 from edfa.recourse import SEARCHERS
-from edfa.settings import LARGEST_SEED, keywords, settings_class
+from edfa.settings import keywords, settings_class
 from edfa_studies.cells import PARTS, Cell, Part
 
 __all__ = [

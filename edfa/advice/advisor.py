@@ -55,8 +55,8 @@ from edfa.predictors.base import Predictor, UnfittedError
 from edfa.predictors.monotone import DirectionCheck
 from edfa.predictors.user_model.fidelity import Fidelity
 from edfa.predictors.user_model.usage import UsageReport
+from edfa.reading import check_seed
 from edfa.recourse.searcher import Searcher
-from edfa.settings import check_seed
 from edfa.text import summaries
 
 __all__ = ["STAGES", "Advisor"]

@@ -205,7 +205,7 @@ def open_table(name: str, card: Path | None, **options: Any) -> "Table":
     from edfa.data.read import read_frame
     from edfa.data.table import Table
     from edfa.errors import SettingError
-    from edfa.settings import check_seed
+    from edfa.reading import check_seed
 
     check_seed(options.get("seed", 0))
     if card is not None:

@@ -36,7 +36,7 @@ from edfa.errors import (
     TargetError,
     hint,
 )
-from edfa.settings import check_seed
+from edfa.reading import check_seed
 from edfa.typing import AnyArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["Table", "find_classes", "validate_features", "validate_frame", "validate_target"]

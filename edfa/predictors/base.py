@@ -22,7 +22,7 @@ from edfa.errors import (
     TargetError,
     UnreadableError,
 )
-from edfa.settings import check_seed
+from edfa.reading import check_seed
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from advisors import config
 from edfa.cli import app
 from edfa.commands.common import printable
 from edfa.errors import SettingError
-from edfa.settings import check_seed
+from edfa.reading import check_seed
 
 HUGE = 10**30
 GUARD = 600  # seconds after which a command that hangs is ended; nothing is measured

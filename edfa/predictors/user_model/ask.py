@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from edfa.errors import ColumnError, ModelError, SettingError, hint
 from edfa.predictors.user_model.objective import check_objective
-from edfa.settings import check_items
+from edfa.reading import check_items
 from edfa.typing import Float64Array, IntArray
 
 __all__ = ["ENCODED", "FittedModel"]

@@ -41,7 +41,7 @@ from edfa.predictors.user_model.source import Source
 from edfa.predictors.user_model.source_file import read_source, write_source
 from edfa.predictors.user_model.usage import Usage, permutation_usage
 from edfa.predictors.xgb import SubsetXGB
-from edfa.settings import check_count, check_seed
+from edfa.reading import check_count, check_seed
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["PARTIAL", "UserModel", "wrap"]
