@@ -55,7 +55,6 @@ from edfa.writing import replace_folder
 __all__ = [
     "KIND",
     "PlainSettings",
-    "check_target_folder",
     "load",
     "people_from_parquet",
     "people_to_parquet",
@@ -181,7 +180,7 @@ def save(
         fingerprint names.
     """
     root = Path(folder)
-    check_target_folder(root)
+    check_replaceable(root, KIND)
     if fitted.fingerprint != identify_advisor(fitted):
         raise MismatchError(
             "this advisor is not the one that was fitted: one of its parts was changed; "
@@ -252,11 +251,6 @@ def load(
             return fitted, settings, _read_evaluation(saved, fitted.fingerprint)
     except UnreadableError as error:
         raise UnreadableError(f"{root} holds no whole advisor: {error}") from None
-
-
-def check_target_folder(root: Path) -> None:
-    """Nothing but an advisor is ever replaced."""
-    check_replaceable(root, KIND)
 
 
 def _check_identity(fitted: FittedAdvisor) -> None:

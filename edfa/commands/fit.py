@@ -88,14 +88,15 @@ def fit(
     from edfa.advice.advisor import Advisor
     from edfa.advice.config import AdvisorFile, read_advisor
     from edfa.advice.fitted import check_group
-    from edfa.advice.persist import check_target_folder
+    from edfa.advice.persist import KIND
     from edfa.advice.warnings import find_warnings
+    from edfa.artifacts import check_replaceable
     from edfa.writing import check_writable
 
     output = Output(as_json, quiet)
     check_absent(out, force)
     check_writable(out, made=True)
-    check_target_folder(out)
+    check_replaceable(out, KIND)
     file = AdvisorFile() if config is None else read_advisor(config)
     typed = {"alpha": alpha, "threshold": _number(threshold), "groups": groups, "seed": seed}
     chosen = {key: value for key, value in typed.items() if value is not None}

@@ -20,12 +20,13 @@ from effort import some
 from hostile.user_models import asked, change_part, flip_bit, outcome, own_model, parts_of, people
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
+from sklearn.utils import Bunch
 
 from edfa.errors import EdfaError, ModelError, UnreadableError
 from edfa.predictors.user_model import skops_file
@@ -204,6 +205,15 @@ def test_support_vectors_of_other_shapes_are_refused(name, value):
     model = SVC(probability=True).fit(people()[["age"]].to_numpy(), outcome())
     setattr(model, name, value)
     with pytest.raises(UnreadableError, match=r"support vectors|kernel"):
+        unpack(sio.dumps(model), "model.skops")
+
+
+def test_what_is_no_tree_is_refused_where_native_code_takes_it_for_one():
+    numbers = people()[["age"]].to_numpy()
+    model = GradientBoostingClassifier(n_estimators=2).fit(numbers, outcome())
+    for member in model.estimators_.ravel():
+        member.tree_ = Bunch(value=np.zeros((3, 1, 1)))
+    with pytest.raises(UnreadableError, match="none of scikit-learn's"):
         unpack(sio.dumps(model), "model.skops")
 
 

@@ -62,7 +62,7 @@ def _check_trees(part: Any) -> None:
     at.
     """
     tree: Any = getattr(part, "tree_", None)
-    if type(tree).__name__ == "Tree":
+    if _is_tree(tree):
         _require(
             tree.n_features == part.n_features_in_, "a tree is of other columns than its model"
         )
@@ -76,6 +76,7 @@ def _check_trees(part: Any) -> None:
         return
     trees = np.ravel(np.array(members, dtype=object))
     _require(len(trees) > 0, "a forest has no trees")
+    _require(all(_is_tree(tree.tree_) for tree in trees), "a tree is none of scikit-learn's")
     _require(
         all(tree.n_features_in_ == part.n_features_in_ for tree in trees),
         "a tree is of other columns",
@@ -89,13 +90,18 @@ def _check_trees(part: Any) -> None:
     _require(outputs == {(1, scores)}, "its trees answer in other shapes")
 
 
+def _is_tree(tree: Any) -> bool:
+    """Whether this is the object that native code takes it for, whatever it is."""
+    return (type(tree).__module__, type(tree).__name__) == ("sklearn.tree._tree", "Tree")
+
+
 def _check_children(left: AnyArray, right: AnyArray, inner: AnyArray) -> None:
     """Children of ``inner`` nodes come after their parent, as scikit-learn writes them, so that
     every way down ends.
     """
     for children in (left[inner].astype(np.int64), right[inner].astype(np.int64)):
         _check_range(children, len(inner), "node")
-        _require(bool((children > np.flatnonzero(inner)).all()), "a tree leads upwards")
+        _require((children > np.flatnonzero(inner)).all(), "a tree leads upwards")
 
 
 def _check_histograms(part: Any) -> None:
@@ -129,7 +135,7 @@ def _check_support_vectors(part: Any) -> None:
         shapes |= {"_probA": pairs, "_probB": pairs}
     _require(part._sparse is False and part.kernel in KERNELS, "its kernel is none that is read")
     _require(
-        bool((counts >= 0).all())
+        (counts >= 0).all()
         and counts.sum() == len(vectors)
         and all(np.shape(getattr(part, name)) == shape for name, shape in shapes.items()),
         "its support vectors are others than it says",
@@ -141,11 +147,8 @@ def check_lightgbm(text: str, name: str) -> None:
     that is damaged.
     """
     try:
-        start = text.index("\nTree=0\n") + 1
-        head, body = (
-            _entries(text[:start]),
-            text[start : text.index("\nend of trees\n") + 1].encode(),
-        )
+        start, end = text.index("\nTree=0\n") + 1, text.index("\nend of trees\n") + 1
+        head, body = _entries(text[:start]), text[start:end].encode()
         _require("\nparameters:\n" in text and "\nend of parameters\n" in text, "it is cut off")
         features, classes = int(head["max_feature_idx"]) + 1, int(head["num_tree_per_iteration"])
         ends = np.cumsum(_numbers(head, "tree_sizes"))  # LightGBM jumps from tree to tree by these
@@ -154,11 +157,11 @@ def check_lightgbm(text: str, name: str) -> None:
             "it has not a tree for each class",
         )
         _require(
-            ends[-1] == len(body) and bool((np.diff(ends) > 0).all()),
+            ends[-1] == len(body) and (np.diff(ends) > 0).all(),
             "its trees are of other sizes than it says",
         )
-        for number, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
-            tree = body[begin:end].decode()
+        for number, tree_bytes in enumerate(np.split(np.frombuffer(body, np.uint8), ends[:-1])):
+            tree = tree_bytes.tobytes().decode()
             _require(
                 tree.startswith(f"Tree={number}\n"), "its trees are of other sizes than it says"
             )
@@ -196,7 +199,7 @@ def _check_lightgbm_tree(tree: dict[str, str], features: int) -> None:
         _require(
             len(bounds) == sets + 1
             and bounds[0] == 0
-            and bool((np.diff(bounds) >= 0).all())
+            and (np.diff(bounds) >= 0).all()
             and len(_numbers(tree, "cat_threshold")) == bounds[-1],
             "a tree's categories are damaged",
         )
@@ -212,7 +215,7 @@ def _numbers(tree: dict[str, str], name: str, kind: Any = np.int64) -> AnyArray:
 
 def _check_range(numbers: AnyArray, count: int, what: str) -> None:
     _require(
-        bool(((numbers >= 0) & (numbers < count)).all()),
+        ((numbers >= 0) & (numbers < count)).all(),
         f"a tree leads to a {what} that is not there",
     )
 

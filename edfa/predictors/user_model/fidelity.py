@@ -2,7 +2,7 @@
 people it never saw.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,14 +40,11 @@ class Fidelity:
     path_same: float | None = None
 
     def __str__(self) -> str:
+        own = f"{self.view}: the model's own decision in"
         if self.path_same is None:
-            return (
-                f"{self.view}: the model's own decision in {self.same:.1%} "
-                f"of people (RMSE {self.rmse:.3f})"
-            )
+            return f"{own} {self.same:.1%} of people (RMSE {self.rmse:.3f})"
         return (
-            f"{self.view}: the model's own decision in {self.path_same:.1%} of people on "
-            "the way of questions "
+            f"{own} {self.path_same:.1%} of people on the way of questions "
             f"(RMSE {self.path_rmse:.3f}), {self.same:.1%} at random ({self.rmse:.3f})"
         )
 
@@ -71,13 +68,12 @@ def measure_fidelity(
     people = X[random.permutation(len(X))[:STATES]]
     masks = random.random((MASKS, X.shape[1])) < random.random((MASKS, 1))
     partial = np.where(masks[random.integers(MASKS, size=len(people))], people, np.float32(np.nan))
-    rmse, same = _distance(model, partial, people)
-    measured = Fidelity(model.partial, len(people), rmse, same)
+    measured = Fidelity(model.partial, len(people), *_distance(model, partial, people))
     if path is None or not len(path[0]):
         return measured
     some = np.sort(random.permutation(len(path[0]))[:STATES])
-    path_rmse, path_same = _distance(model, path[0][some], path[1][some])
-    return Fidelity(model.partial, len(people), rmse, same, path_rmse, path_same)
+    rmse, same = _distance(model, path[0][some], path[1][some])
+    return replace(measured, path_rmse=rmse, path_same=same)
 
 
 def _distance(model: UserModel, partial: Float32Array, whole: Float32Array) -> tuple[float, float]:

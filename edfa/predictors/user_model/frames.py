@@ -14,7 +14,7 @@ import pandas as pd
 
 from edfa.data.encode import Encoder
 from edfa.data.values import read_words
-from edfa.errors import ColumnError, DataError, hint
+from edfa.errors import ColumnError, DataError
 from edfa.typing import AnyArray, BoolArray, Float32Array
 
 __all__ = ["FrameMaker", "Lookup", "cast_frame"]
@@ -109,7 +109,8 @@ class FrameMaker:
     ) -> None:
         self.encoder = encoder
         self.columns = tuple(columns)
-        _check_columns(self.columns, encoder.names)
+        if twice := [name for name, count in Counter(self.columns).items() if count > 1]:
+            raise ColumnError(f"the model wants column {twice[0]!r} more than once")
         given = {} if dtypes is None else dict(dtypes.items())
         self.dtypes = {
             name: pd.api.types.pandas_dtype(given[name]) for name in self.columns if name in given
@@ -222,15 +223,6 @@ def _cast_known(name: str, values: pd.Series, known: BoolArray, dtype: Any) -> A
         return made
     gap_is_last = np.where(known, np.cumsum(known) - 1, len(values))
     return join([made, _missing(name, values.dtype, dtype)]).take(gap_is_last)
-
-
-def _check_columns(columns: tuple[str, ...], names: tuple[str, ...]) -> None:
-    if absent := [name for name in columns if name not in names]:
-        raise ColumnError(
-            f"the model wants a column {absent[0]!r}, which the table lacks{hint(absent[0], names)}"
-        )
-    if twice := [name for name, count in Counter(columns).items() if count > 1]:
-        raise ColumnError(f"the model wants column {twice[0]!r} more than once")
 
 
 def join(parts: Sequence[Any]) -> Any:

@@ -126,20 +126,19 @@ class OnnxModel:
             )
 
     def _feed(self, frame: pd.DataFrame) -> dict[str, AnyArray]:
+        """The columns of a frame by the inputs that they go to."""
+        inputs = self._inputs
+        wanted = inputs[0].shape[1] if self._matrix else len(inputs)
+        if isinstance(wanted, int) and wanted != frame.shape[1]:
+            raise ModelError(f"the graph wants {wanted} columns, not {frame.shape[1]}")
         if self._matrix:
-            given = self._inputs[0]
-            width = given.shape[1]
-            if isinstance(width, int) and width != frame.shape[1]:
-                raise ModelError(f"the graph wants {width} columns, not {frame.shape[1]}")
-            columns = [_column(frame.iloc[:, i], given.type) for i in range(frame.shape[1])]
-            return {given.name: np.concatenate(columns, axis=1)}
-        names = [given.name for given in self._inputs]
-        if len(names) != frame.shape[1]:
-            raise ModelError(f"the graph wants {len(names)} columns, not {frame.shape[1]}")
-        named = set(names) == set(frame.columns)
+            columns = [_column(column, inputs[0].type) for _, column in frame.items()]
+            return {inputs[0].name: np.concatenate(columns, axis=1)}
+        if {given.name for given in inputs} == set(frame.columns):
+            frame = frame[[given.name for given in inputs]]
         return {
-            given.name: _column(frame[given.name] if named else frame.iloc[:, i], given.type)
-            for i, given in enumerate(self._inputs)
+            given.name: _column(column, given.type)
+            for given, (_, column) in zip(inputs, frame.items(), strict=True)
         }
 
 
@@ -193,17 +192,14 @@ def _column(column: "pd.Series[Any]", kind: str) -> AnyArray:
                 f"{column.name!r} has a gap, and the graph's input of words has no word for it"
             )
         return column.astype(str).to_numpy(dtype=object).reshape(-1, 1)
-    dtype = NUMBERS[kind]
     try:
         values = column.to_numpy(dtype=float, na_value=np.nan)
     except (TypeError, ValueError):
         raise ModelError(
             f"{column.name!r} has values that are no numbers, which the graph wants"
         ) from None
-    if dtype in (np.float32, np.float64):
-        with np.errstate(over="ignore"):
-            return values.astype(dtype).reshape(-1, 1)
-    whole: AnyArray | None = values.astype(dtype) if np.isfinite(values).all() else None
-    if whole is None or not np.array_equal(whole.astype(float), values):
+    with np.errstate(over="ignore", invalid="ignore"):
+        made: AnyArray = values.astype(NUMBERS[kind])
+    if made.dtype.kind != "f" and not np.array_equal(made.astype(float), values):
         raise ModelError(f"{column.name!r} has gaps or fractions, and the graph wants {kind}")
-    return whole.reshape(-1, 1)
+    return made.reshape(-1, 1)
