@@ -203,31 +203,19 @@ class Guard:
         finally:
             happened.reset(reset)
             seconds = time.perf_counter() - began
-            route, method = _route(scope), _method(scope)
-            self.metrics.request(method, route, status or 499, seconds, kinds)
-            words = (
-                request_id,
-                method,
-                route,
-                status or 499,
-                seconds * 1e3,
-                ",".join(kinds) or "-",
-            )
+            route, method, status = _route(scope), _method(scope), status or 499
+            self.metrics.request(method, route, status, seconds, kinds)
+            words = (request_id, method, route, status, seconds * 1e3, ",".join(kinds) or "-")
             LOG.info("request=%s method=%s route=%s status=%d ms=%.0f event=%s", *words)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope)
-        length = headers.get("content-length", "")
+        length, app = Headers(scope=scope).get("content-length", ""), self.app
         if length.isdecimal() and int(length[:20]) > self.settings.max_body:
-            await respond(problem_of("too-large"), scope["edfa.request"])(scope, receive, send)
-            return
-        if wait := self._wait(scope):
+            app = respond(problem_of("too-large"), scope["edfa.request"])
+        elif wait := self._wait(scope):
             after = {"retry-after": str(int(wait) + 1)}
-            await respond(problem_of("too-many"), scope["edfa.request"], after)(
-                scope, receive, send
-            )
-            return
-        await self.app(scope, receive, send)
+            app = respond(problem_of("too-many"), scope["edfa.request"], after)
+        await app(scope, receive, send)
 
     def _wait(self, scope: Scope) -> float:
         """How long a client has to wait, by their token and by their address."""

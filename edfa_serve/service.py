@@ -52,6 +52,7 @@ class LeastRecent(dict[bytes, Any]):
 
 
 HELD = 256  # interviews in memory
+LOCKS = 256  # threads that may work on interviews at once, one on each
 STATES = 512  # assessments in memory, which interviews of people with the same facts share
 CALIBRATIONS = 32  # states whose certificates may wait to be made; more are asked for again later
 AUDIT = (
@@ -251,7 +252,7 @@ class Service:
     def __init__(self, advisor: Advisor, store: InterviewStore, key: bytes | None = None) -> None:
         self.advisor, self.store, self.key = advisor, store, key
         self._held: OrderedDict[str, Session] = OrderedDict()
-        self._locks: dict[str, threading.Lock] = {}
+        self._locks = [threading.Lock() for _ in range(LOCKS)]  # each of many interviews
         self._lock = threading.Lock()
         self._states: dict[bytes, Assessment] = LeastRecent(STATES)
         self.certify_later = CalibrationThread()
@@ -393,7 +394,8 @@ class Service:
         record = self.store.read(token)
         with self._alone(record.id):
             self.store.delete(record.id)
-            self._drop(record.id)
+            with self._lock:
+                self._held.pop(record.id, None)
         _tell("delete")
 
     def _new(self, key: str, language: str) -> Session:
@@ -427,20 +429,13 @@ class Service:
         with self._lock:
             self._held[session.id] = session
             self._held.move_to_end(session.id)
-            while len(self._held) > HELD:
-                old, _ = self._held.popitem(last=False)
-                self._locks.pop(old, None)
-
-    def _drop(self, interview: str) -> None:
-        with self._lock:
-            self._held.pop(interview, None)
-            self._locks.pop(interview, None)
+            if len(self._held) > HELD:
+                self._held.popitem(last=False)
 
     @contextmanager
     def _alone(self, interview: str) -> Iterator[None]:
         """One thread at a time works on an interview."""
-        with self._lock:
-            lock = self._locks.setdefault(interview, threading.Lock())
+        lock = self._locks[hash(interview) % LOCKS]
         if not lock.acquire(blocking=False):
             with TURNS.pause():  # whoever works on it may be waiting for a turn
                 lock.acquire()

@@ -334,60 +334,38 @@ def certificate(
     ``made_for`` says that it was made on the spot for what is known of the person, or for their
     wishes.
     """
-    if not certificate.certified:
-        return ""
-    if made_for is not None:
-        return f"{_promise(certificate, language)} {say(f'certificate.{made_for}', language)}"
-    return _promise(certificate, language)
-
-
-def _promise(certificate: "Certificate", language: str) -> str:
     c = certificate
-    group = (
-        ""
-        if c.group is None
-        else say("certificate.within", language, group=phrases.quoted(c.group, language))
-    )
-    if c.loss == "let_down":
-        return _told_to_act(c, group, language)
+    if not c.certified:
+        return ""
+    told = c.loss == "let_down"  # a promise to people who are told to act
+    whom, later = ("told.", "judged.") if told else ("", "")
+    within = "" if c.group is None else phrases.quoted(c.group, language)
     parts = {
-        "whom": say(f"certificate.{c.target}", language),
-        "later": say(f"certificate.{c.reference}", language),
+        "whom": say(f"certificate.{whom}{c.target}", language),
+        "later": say(f"certificate.{later}{c.reference}", language),
+        "within": within and say("certificate.within", language, group=within),
         **_of_people(c.alpha, language),
     }
-    promise = say("certificate.promise", language, within=group, **parts)
-    # A promise to all can be kept although many who act early are let down; they must not take it
-    # for their own.
-    limits = [] if c.target == "early" else [say("certificate.everybody", language)]
-    limits += [say("certificate.rules", language)] if c.rules else []
-    return " ".join([promise, *limits, _sure(c.n, c.delta, language)])
-
-
-def _told_to_act(certificate: "Certificate", group: str, language: str) -> str:
-    """The promise to people who are told to act."""
-    c = certificate
-    promise = say(
-        "certificate.let_down",
-        language,
-        whom=say(f"certificate.told.{c.target}", language),
-        later=say(f"certificate.judged.{c.reference}", language),
-        within=group,
-        **_of_people(c.alpha, language),
-    )
-    wasted = None if not c.wasted else phrases.cases(language, c.wasted)
-    beside = [say("certificate.wasted", language, cases=wasted[0])] if wasted else []
-    beside += [say("certificate.rules", language)] if c.rules else []
-    acted = (
-        c.n if c.triggered is None or c.target in ("all", "refused") else round(c.triggered * c.n)
-    )
-    beside += [say("certificate.no_credit", language)] if c.target in ("early", "act") else []
-    return " ".join([promise, *beside, _sure(acted, c.delta, language)])
-
-
-def _sure(people: int, delta: float, language: str) -> str:
-    """On how many people the test rests, and how likely it is to be wrong."""
-    risk = _of_people(delta, language)
-    return say("certificate.sure", language, people=phrases.number(people, language), **risk)
+    sentences = [say("certificate.let_down" if told else "certificate.promise", language, **parts)]
+    cases = phrases.cases(language, c.wasted) if told and c.wasted else None
+    if cases:
+        sentences.append(say("certificate.wasted", language, cases=cases[0]))
+    if not told and c.target != "early":
+        # A promise to all can be kept although many who act early are let down; they must not take
+        # it for their own.
+        sentences.append(say("certificate.everybody", language))
+    if c.rules:
+        sentences.append(say("certificate.rules", language))
+    if told and c.target in ("early", "act"):
+        sentences.append(say("certificate.no_credit", language))
+    people = c.n  # on whom the test rests
+    if told and c.triggered is not None and c.target not in ("all", "refused"):
+        people = round(c.triggered * c.n)
+    number, risk = phrases.number(people, language), _of_people(c.delta, language)
+    sentences.append(say("certificate.sure", language, people=number, **risk))
+    if made_for is not None:
+        sentences.append(say(f"certificate.{made_for}", language))
+    return " ".join(sentences)
 
 
 def _of_people(share: float, language: str) -> dict[str, str]:

@@ -193,7 +193,7 @@ def write_letter(
         raise MismatchError("the receipt is not of this interview")
     if operator.decision.action == "incomplete":
         return _Writer(interview, operator, template, receipt, facts, None).request()
-    reasons = None if operator.own_reasons else _reasons(interview, operator)
+    reasons = None if operator.decision.own_reasons else _reasons(interview, operator)
     return _Writer(interview, operator, template, receipt, facts, reasons).refusal()
 
 
@@ -285,7 +285,7 @@ class _Writer:
             **declared,
             "kind": kind,
             "language": language,
-            "own_reasons": operator.own_reasons,
+            "own_reasons": operator.decision.own_reasons,
             "paper": operator.paper or PAPER[self.template],
             "wanted": phrases.plain(schema.outcome(schema.favourable, language)),
             "facts": self._fact_rows(),

@@ -10,7 +10,7 @@ import datetime
 import hashlib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -155,20 +155,9 @@ class Operator:
     paper: Literal["", "a4", "letter"] = ""
     digest: str = ""
 
-    @property
-    def own_reasons(self) -> bool:
-        """Whether somebody else than the advisor's model decided, on grounds of their own."""
-        return self.decision.own_reasons
-
 
 SECTIONS: dict[str, type[Any]] = {
-    "creditor": Creditor,
-    "person": Addressee,
-    "decision": Taken,
-    "review": Review,
-    "us": UnitedStates,
-    "eu": EuropeanUnion,
-    "bureau": Bureau,
+    part.name: type(part.default) for part in fields(Operator) if is_dataclass(part.default)
 }
 PLAIN = ("nameable", "templates", "paper")  # keys that are no section of the above
 
