@@ -55,6 +55,7 @@ class Dialogue:
         plans: int = PLANS_SHOWN,
     ) -> None:
         self.interview, self.plans = interview, plans
+        self.schema, self.language = interview.fitted.schema, interview.language
         self.printed: tuple[
             str, ...
         ] = ()  # plan and promise, as they stood when the person could act and went on
@@ -104,8 +105,7 @@ class Dialogue:
 
     def _start_question(self, name: str) -> Question:
         """A question of the start set, with the answers it may have."""
-        column = self.interview.fitted.encoder[name]
-        cost = self.interview.fitted.schema[name].cost
+        column, cost = self.interview.fitted.encoder[name], self.schema[name].cost
         if isinstance(column, Levels):
             return Question(name, cost, 0.0, "policy", choices=column.levels)
         return Question(name, cost, 0.0, "policy", low=column.low, high=column.high)
@@ -114,16 +114,12 @@ class Dialogue:
         """Put the questions of the policy; who may act is shown the plan and asked whether to go
         on, once.
         """
-        interview, schema, language = (
-            self.interview,
-            self.interview.fitted.schema,
-            self.interview.language,
-        )
+        interview, words = self.interview, (self.schema, self.language)
         while (question := interview.question) is not None:
             if interview.standing.may_act and not self.printed and not self._goes_on():
                 return
-            self._lines("plain", "", narrate.decision(interview.decision, schema, language))
-            if not self._answer(question, narrate.why(question, schema, language)):
+            self._lines("plain", "", narrate.decision(interview.decision, *words))
+            if not self._answer(question, narrate.why(question, *words)):
                 return
 
     def _goes_on(self) -> bool:
@@ -134,11 +130,8 @@ class Dialogue:
         shown = (*sentences["plans"][:1], *sentences["standing"])
         self._lines("strong", "", *sentences["decision"])
         self._lines("plain", *shown)
-        reply = self._read(say("dialogue.go_on", self.interview.language) + " ")
-        yes = reply is not None and reply.casefold()[:1] in {
-            say("dialogue.yes", self.interview.language),
-            "y",
-        }
+        reply = self._read(say("dialogue.go_on", self.language) + " ")
+        yes = (reply or "").casefold()[:1] in (say("dialogue.yes", self.language), "y")
         self.printed = shown if yes else ()
         return yes
 
@@ -146,7 +139,7 @@ class Dialogue:
         """Ask one question until it is answered, declined or something is taken back; False if the
         person stops.
         """
-        interview, name, language = self.interview, question.feature, self.interview.language
+        interview, feature = self.interview, self.schema[question.feature]
         self._show(question, why)
         while True:
             reply = self._read("> ")
@@ -160,35 +153,28 @@ class Dialogue:
                 if self._undo():
                     return True
             elif not reply:
-                interview.decline(name)
+                interview.decline(feature.name)
                 self._say("dialogue.declined", "dim")
                 return True
             elif self._take(question, reply):
-                value = phrases.value(
-                    interview.fitted.schema[name], interview.log.facts[name], language
-                )
-                label = phrases.plain(interview.fitted.schema[name].said(language).label)
-                self._lines("dim", say("dialogue.taken", language, label=label, value=value))
+                value = phrases.value(feature, interview.log.facts[feature.name], self.language)
+                label = phrases.plain(feature.said(self.language).label)
+                self._lines("dim", say("dialogue.taken", self.language, label=label, value=value))
                 return True
 
     def _take(self, question: Question, reply: str) -> bool:
         """Tell the interview what was typed; whether it could be understood."""
-        interview, schema, language = (
-            self.interview,
-            self.interview.fitted.schema,
-            self.interview.language,
-        )
-        before = interview.flags
+        interview, feature, before = self.interview, question.feature, self.interview.flags
         try:
-            value = parse_answer(reply, schema[question.feature], language, question.choices)
+            value = parse_answer(reply, self.schema[feature], self.language, question.choices)
         except FactError as error:
             self._lines("error", str(error))
             return False
         try:
-            interview.answer({question.feature: value})
+            interview.answer({feature: value})
         except FactError:
-            answers = narrate.answers(question, schema, language)
-            self._lines("error", say("dialogue.unusable", language, answers=answers).strip())
+            answers = narrate.answers(question, self.schema, self.language)
+            self._lines("error", say("dialogue.unusable", self.language, answers=answers).strip())
             return False
         self._lines("warning", *(f"{flag}." for flag in interview.flags if flag not in before))
         return True
@@ -205,19 +191,16 @@ class Dialogue:
 
     def _show(self, question: Question, why: str) -> None:
         """The question, a hint, the answers it may have, and why it is asked, in one block."""
-        schema, language = self.interview.fitted.schema, self.interview.language
-        feature = schema[question.feature]
-        self._lines("strong", "", narrate.ask(question.feature, schema, language))
+        feature, language = self.schema[question.feature], self.language
+        self._lines("strong", "", narrate.ask(feature.name, self.schema, language))
         self._lines("plain", phrases.plain(feature.said(language).hint))
         choices = question.choices[:CHOICES_SHOWN]
         for key, choice in zip(choice_keys(question.choices), choices, strict=False):
             self._lines("plain", f"  {key}) {words_of(feature, choice, language)}")
-        if len(question.choices) > len(choices):
-            self._lines(
-                "plain", "  … " + say("others", language, n=len(question.choices) - len(choices))
-            )
+        if more := len(question.choices) - len(choices):
+            self._lines("plain", "  … " + say("others", language, n=more))
         if not choices:
-            self._lines("plain", narrate.answers(question, schema, language))
+            self._lines("plain", narrate.answers(question, self.schema, language))
         if why:
             self._lines("dim", say("dialogue.why", language, why=why))
 
@@ -225,7 +208,7 @@ class Dialogue:
         """What may be typed, why this is asked, and what follows from not answering."""
         self._say("dialogue.help", "plain")
         if why:
-            self._lines("plain", say("dialogue.why", self.interview.language, why=why))
+            self._lines("plain", say("dialogue.why", self.language, why=why))
         self._say("question.declining", "plain")
 
     def _read(self, prompt: str) -> str | None:
@@ -236,7 +219,7 @@ class Dialogue:
             return None
 
     def _say(self, key: str, style: Style) -> None:
-        self._lines(style, say(key, self.interview.language))
+        self._lines(style, say(key, self.language))
 
     def _lines(self, style: Style, *lines: str) -> None:
         """Tell lines; an empty one that comes first parts blocks, others are left out."""

@@ -7,6 +7,7 @@ that is wrong by a factor of a thousand must not be made in silence.
 
 import re
 from collections.abc import Sequence
+from itertools import compress
 
 from edfa.data.schema import Feature
 from edfa.data.values import CURRENCIES, LARGEST, exact_text
@@ -86,40 +87,34 @@ def words_of(feature: Feature, level: Answer, language: str) -> str:
 
 def _level(text: str, feature: Feature, levels: Sequence[Answer], language: str) -> Answer:
     """The level that a text names."""
-    typed, keys = text.casefold(), choice_keys(levels)
+    typed, keys, number = text.casefold(), choice_keys(levels), _as_number(text)
     names = [
         {exact_text(level).casefold(), words_of(feature, level, language).casefold()}
         for level in levels
     ]
-    exact = [level for level in levels if exact_text(level) == text]
-    by_name = [level for level, known in zip(levels, names, strict=True) if typed in known]
-    by_key = [level for level, key in zip(levels, keys, strict=True) if text == key]
-    if _as_number(text) is None:
-        rest = [
-            level
-            for level, known in zip(levels, names, strict=True)
-            if any(n.startswith(typed) for n in known)
-        ]
-    else:  # 20 is no beginning of "200 or more"
-        rest = [level for level in levels if _holds(str(level), float(text))]
-    matches = exact or by_name or by_key or rest
+    begins = [any(name.startswith(typed) for name in known) for known in names]
+    if number is not None:  # 20 is no beginning of "200 or more"
+        begins = [_holds(str(level), number) for level in levels]
+    readings = (
+        [exact_text(level) == text for level in levels],
+        [typed in known for known in names],
+        [key == text for key in keys],
+        begins,
+    )
+    matches = next((found for reading in readings if (found := [*compress(levels, reading)])), [])
     if len(matches) == 1:
         return matches[0]
+    quoted = phrases.quoted(text, language)
     if matches:
-        several = phrases.listed(
-            [phrases.value(feature, m, language) for m in matches], language, "or"
-        )
-        raise FactError(
-            say("answer.several", language, text=phrases.quoted(text, language), values=several)
-        )
+        words = [phrases.value(feature, match, language) for match in matches]
+        several = phrases.listed(words, language, "or")
+        raise FactError(say("answer.several", language, text=quoted, values=several))
     shown = [
         f"{key}) {words_of(feature, level, language)}"
         for key, level in zip(keys, levels, strict=True)
     ]
     values = phrases.listed(shown, language, "or", max_listed=8)
-    raise FactError(
-        say("answer.level", language, text=phrases.quoted(text, language), values=values)
-    )
+    raise FactError(say("answer.level", language, text=quoted, values=values))
 
 
 def _holds(level: str, number: float) -> bool:
@@ -153,33 +148,21 @@ def _number(text: str, feature: Feature, language: str) -> Answer:
         return _bounded(float(bare), text, language)
     entries = phrases.table(language)
     decimal, thousands = re.escape(entries["decimal"]), re.escape(entries["thousands"] + SPACES)
-    whole = rf"(?P<whole>[1-9]\d{{0,2}}(?P<mark>[{thousands}])\d{{3}}(?:(?P=mark)\d{{3}})*|\d+)"
+    digits = rf"(?P<whole>[1-9]\d{{0,2}}(?P<mark>[{thousands}])\d{{3}}(?:(?P=mark)\d{{3}})*|\d+)"
     match = re.fullmatch(
-        rf"(?P<sign>[-+\u2212]?)\s*(?:{whole})?(?:{decimal}(?P<rest>\d+))?(?P<k>\s?[kK])?", bare
+        rf"(?P<sign>[-+\u2212]?)\s*(?:{digits})?(?:{decimal}(?P<rest>\d+))?(?P<k>\s?[kK])?", bare
     )
     if match is None or not (match["whole"] or match["rest"]):
         if bare.endswith("%") and re.search(r"\d", bare):
             raise _error("percent", text, language)
         raise _error("number", text, language)
-    parts = match["whole"] or "0", match["rest"] or ""
-    if (
-        len(parts[1]) == 3
-        and not match["mark"]
-        and _is_group(parts[0])
-        and (money or parts[1] == "000")
-    ):
-        raise _error(
-            "group", text, language
-        )  # 12.000: twelve, or twelve thousand in the other way of writing?
-    number = float(f"{re.sub(r'[^0-9]', '', parts[0])}.{parts[1] or 0}") * (
-        1000 if match["k"] else 1
-    )
+    whole, rest = match["whole"] or "0", match["rest"] or ""
+    group = len(rest) == 3 and not match["mark"] and len(whole) <= 3 and not whole.startswith("0")
+    if group and (money or rest == "000"):
+        # 12.000: twelve, or twelve thousand in the other way of writing?
+        raise _error("group", text, language)
+    number = float(f"{re.sub(r'[^0-9]', '', whole)}.{rest or 0}") * (1000 if match["k"] else 1)
     return _bounded(-number if match["sign"] in ("-", "\u2212") else number, text, language)
-
-
-def _is_group(whole: str) -> bool:
-    """Whether digits could stand before the first mark of thousands."""
-    return len(whole) <= 3 and not whole.startswith("0")
 
 
 def _bounded(number: float, text: str, language: str) -> Answer:
