@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -169,6 +170,7 @@ def _monitor(settings: WebSettings, fitted: FittedAdvisor) -> Monitor | None:
 
 
 ID = 64  # characters of an interview's id, at most
+GONE_ON = "The interview has gone on since you looked; see its events below and decide again."
 PLAIN = ("action", "date", "decided_by", "until", *TEXTS)  # fields of the form that are one line
 
 
@@ -177,101 +179,88 @@ async def audit(request: Request) -> Response:
     """The events of one interview, by its id, which stands in no address."""
     check_operator(request)
     check_origin(request)
-    fields = await read_fields(request)
-    return await run_in_threadpool(_show, request, fields.get("interview", "")[:ID])
+    case = Case(request, await read_fields(request))
+    return await run_in_threadpool(case.answer, case.show)
 
 
 @router.post("/operator/decision")
 async def decision(request: Request) -> Response:
     """Record what was decided about the person of an interview."""
-    fields = await read_fields(request)
-    check_form(request, fields)
-    return await run_in_threadpool(_decide, request, fields)
+    case = Case(request, await read_fields(request))
+    check_form(request, case.fields)
+    return await run_in_threadpool(case.answer, case.decide)
 
 
 @router.post("/operator/letter")
 async def letter(request: Request) -> Response:
     """The letter about an interview, to send; that it was written is recorded."""
-    fields = await read_fields(request)
-    check_form(request, fields)
-    return await run_in_threadpool(_write, request, fields.get("interview", "")[:ID])
+    case = Case(request, await read_fields(request))
+    check_form(request, case.fields)
+    return await run_in_threadpool(case.answer, case.write)
 
 
-def _decide(request: Request, fields: dict[str, str]) -> Response:
-    interview, service = fields.get("interview", "")[:ID], _service(request)
-    try:
-        decide(service, interview, _read(fields), _seq(fields.get("seq", "")))
-    except UnknownInterviewError:
-        return page(404, error="unknown", interview=interview)
-    except ConflictError:
-        why = "The interview has gone on since you looked; see its events below and decide again."
-        return _show(request, interview, given=fields, wrong=why, status=409)
-    except EdfaError as error:
-        return _show(request, interview, given=fields, wrong=str(error), status=422)
-    return _show(request, interview, notice="The decision is recorded.")
+class Case:
+    """One interview, as the fields of a form name it and say what to do about it."""
 
+    def __init__(self, request: Request, fields: dict[str, str]) -> None:
+        self.request, self.fields = request, fields
+        self.interview = fields.get("interview", "")[:ID]
+        self.service: Service = request.app.state.service
 
-def _read(fields: dict[str, str]) -> Taken:
-    """The decision that a form declares; a reason stands on each line."""
-    lines = (line.strip() for line in fields.get("reasons", "").splitlines())
-    given = {name: fields.get(name) for name in PLAIN} | {"reasons": [*filter(None, lines)]}
-    return read_taken({name: value for name, value in given.items() if value})
+    def answer(self, work: Callable[[], Response]) -> Response:
+        """What ``work`` answers; what is wrong is said above the interview's events."""
+        try:
+            return work()
+        except UnknownInterviewError:
+            return page(404, error="unknown", interview=self.interview)
+        except ConflictError:
+            return self.show(wrong=GONE_ON, status=409)
+        except EdfaError as error:
+            return self.show(wrong=str(error), status=422)
 
+    def decide(self) -> Response:
+        """Record the decision that the form declares; a reason stands on each line."""
+        lines = (line.strip() for line in self.fields.get("reasons", "").splitlines())
+        given: dict[str, object] = {name: self.fields.get(name) for name in PLAIN}
+        given["reasons"] = [*filter(None, lines)]
+        seen = self.fields.get("seq", "")
+        taken = read_taken({name: value for name, value in given.items() if value})
+        if not (seen.isascii() and seen.isdecimal() and len(seen) < 10):
+            raise ConflictError  # a form that has seen nothing is stale
+        decide(self.service, self.interview, taken, int(seen))
+        return self.show(notice="The decision is recorded.")
 
-def _seq(text: str) -> int:
-    """The number of events that a form had seen; one that has none is stale."""
-    if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise ConflictError
-    return int(text)
-
-
-def _write(request: Request, interview: str) -> Response:
-    service = _service(request)
-
-    def write() -> Response:
-        record = service.store.find(interview)
-        text, content = request.app.state.write_letter(service.then(record, record.seq), None)
-        service.store.append(record.id, record.seq, [("letter", content)], finished=True)
-        return HTMLResponse(text, headers=LETTER_HEADERS)
-
-    try:
-        if not writes_letters(request):
+    def write(self) -> Response:
+        """The letter; that it was written is recorded."""
+        state, service = self.request.app.state, self.service
+        if not writes_letters(self.request):
             raise SettingError("this service writes no letters; edfa serve --letter letter.toml")
+
+        def write() -> Response:
+            record = service.store.find(self.interview)
+            text, content = state.write_letter(service.then(record, record.seq), None)
+            service.store.append(record.id, record.seq, [("letter", content)], finished=True)
+            return HTMLResponse(text, headers=LETTER_HEADERS)
+
         return retry(write)
-    except UnknownInterviewError:
-        return page(404, error="unknown", interview=interview)
-    except EdfaError as error:
-        return _show(request, interview, wrong=str(error), status=422)
 
-
-def _show(
-    request: Request,
-    interview: str,
-    *,
-    given: dict[str, str] | None = None,
-    wrong: str = "",
-    notice: str = "",
-    status: int = 200,
-) -> Response:
-    """One interview, with a form for its decision; with what was ``given`` and what is ``wrong``
-    with it.
-    """
-    service = _service(request)
-    try:
-        record = service.store.find(interview)
-    except UnknownInterviewError:
-        return page(404, error="unknown", interview=interview)
-    return page(
-        status,
-        events=record.events,
-        interview=record.id,
-        seq=record.seq,
-        csrf=csrf_of(request),
-        form=given or _last(record) or {"date": str(datetime.now(UTC).date())},
-        letters=writes_letters(request),
-        wrong=wrong,
-        notice=notice,
-    )
+    def show(self, wrong: str = "", notice: str = "", status: int = 200) -> Response:
+        """The interview, with a form for its decision: as it was sent, if something is ``wrong``
+        with it.
+        """
+        record = self.service.store.find(self.interview)
+        given = self.fields if wrong and "action" in self.fields else None
+        return page(
+            status,
+            events=record.events,
+            interview=record.id,
+            seq=record.seq,
+            csrf=csrf_of(self.request),
+            form=given or _last(record) or {"date": str(datetime.now(UTC).date())},
+            letters=writes_letters(self.request),
+            wrong=wrong,
+            notice=notice,
+        )
 
 
 def _last(record: StoredInterview) -> dict[str, str] | None:
@@ -282,8 +271,3 @@ def _last(record: StoredInterview) -> dict[str, str] | None:
     taken = parse(Taken, decided[-1].content, "decision")
     lines = {name: str(getattr(taken, name) or "") for name in PLAIN}
     return lines | {"reasons": "\n".join(taken.reasons)}
-
-
-def _service(request: Request) -> Service:
-    service: Service = request.app.state.service
-    return service

@@ -2,7 +2,7 @@
 outcomes.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -50,10 +50,8 @@ class Wording:
 
     def __call__(self, key: str, count: int | None = None, /, **values: object) -> str:
         if count is not None:
-            key, values = (
-                f"{key}.{'one' if count == 1 else 'other'}",
-                values | {"count": self.number(count)},
-            )
+            key = f"{key}.{'one' if count == 1 else 'other'}"
+            values["count"] = self.number(count)
         own, common = sentences(self.language), phrases.table(self.language)
         return str(own[key] if key in own else common[key]).format(**values)
 
@@ -76,14 +74,6 @@ class Wording:
         title = phrases.plain(self.schema[name].title)
         return title[:1].upper() + title[1:]
 
-    def labels(self, names: Iterable[str], conjunction: phrases.Conjunction = "and") -> str:
-        """The names of features as a list in words, each in quotation marks."""
-        return phrases.listed(
-            [phrases.label(self.schema[n], self.language) for n in names],
-            self.language,
-            conjunction,
-        )
-
     def number(self, value: float) -> str:
         """A number as the language writes it."""
         return phrases.number(value, self.language)
@@ -96,11 +86,8 @@ class Wording:
 
     def value(self, name: str, raw: Any) -> str:
         """A value in words, with its unit; a level without quotation marks."""
-        feature = self.schema[name]
-        words = feature.said(self.language).levels.get(str(raw))
-        if words:
-            return phrases.plain(words)
-        return phrases.unquoted(phrases.value(feature, raw, self.language), self.language)
+        text = phrases.value(self.schema[name], raw, self.language)
+        return phrases.unquoted(text, self.language)
 
     def count(self, decision: Decision) -> str:
         """The estimate of a decision as a count: 31 of 100."""

@@ -75,10 +75,8 @@ def say(key: str, language: str, count: int | None = None, /, **values: object) 
     'Eine Angabe zu Ihnen ist noch nicht bekannt; sie könnte das noch umstoßen.'
     """
     if count is not None:
-        key, values = (
-            f"{key}.{'one' if count == 1 else 'other'}",
-            values | {"count": number(count, language)},
-        )
+        key = f"{key}.{'one' if count == 1 else 'other'}"
+        values["count"] = number(count, language)
     return str(table(language)[key]).format(**values)
 
 
