@@ -89,8 +89,8 @@ class Bins:
             raise DataError(
                 "bins are learnt from complete training rows; there must be some, without NaN"
             )
-        cuts_and_medians = [_bins(column) for column in np.asarray(rows, dtype=np.float32).T]
-        cuts, typical = tuple(c for c, _ in cuts_and_medians), tuple(t for _, t in cuts_and_medians)
+        columns = np.asarray(rows, dtype=np.float32).T
+        cuts, typical = zip(*map(_bins, columns), strict=True)
         with one_thread(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             bins = cls(cuts, typical, bin_network(typical))

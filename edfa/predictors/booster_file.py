@@ -94,6 +94,7 @@ def trees_of(learner: Mapping[str, Any]) -> Any:
 def join_trees(trees: Sequence[Mapping[str, Any]], name: str) -> AnyArray:
     """One array of all trees' nodes, (nodes of all trees,), of the decoded array ``name``."""
     joined, kind = np.concatenate([tree[name] for tree in trees]), NODES[name]
+    _require(joined.ndim == 1, f"{name} is no list of numbers")
     if kind.kind in "iu":  # no number may become another one
         limits = np.iinfo(kind)
         whole = (

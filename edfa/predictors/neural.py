@@ -142,9 +142,8 @@ class Neural(Predictor):
         device = find_device(self.device)
         with one_thread(), torch.random.fork_rng():
             torch.manual_seed(self.seed)
-            self.network_ = self._new_network([len(k) for k in self.knots_], len(self.classes_)).to(
-                device
-            )
+            sizes = [len(knots) for knots in self.knots_]
+            self.network_ = self._new_network(sizes, len(self.classes_)).to(device)
             positions = self._encode(matrix, np.arange(matrix.shape[1]))
             weights = sample_weights(self.class_weight, self.classes_[codes])
             weights = np.ones(len(codes), dtype=np.float32) if weights is None else weights

@@ -451,9 +451,10 @@ class SubsetXGB(Predictor):
             "classes": np.asarray(self.classes_),
             "chances": self.chances_,
             "held_out": self.held_out_,
-            "kept": None if self.kept_ is None else self.kept_.astype(np.uint8),
         }
         arrays = {name: array for name, array in learnt.items() if array is not None}
+        if self.mode == "mixed" and self.kept_ is not None:
+            arrays["kept"] = self.kept_.astype(np.uint8)
         parts = {
             f"{name}.ubj": booster_bytes(self._booster(mask))
             for name, mask in self._definite().items()
@@ -476,7 +477,7 @@ class SubsetXGB(Predictor):
             chances, held_out = arrays.get("chances"), arrays.get("held_out")
             model = cls._from_settings(settings, folder)
             model.fit(arrays["rows"], outcomes, chances=chances, held_out=held_out)
-            if model.mode == "mixed" and "kept" in arrays:
+            if "kept" in arrays:
                 check_arrays(arrays, {"kept": ("u", None, width)}, TRAIN_FILE)
                 model = model.keeping(arrays["kept"])
             model._take(parts, version)
