@@ -6,7 +6,7 @@ No guess is made about which outcome is good for a person, and whatever is guess
 certificate rests on takes part in them.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,12 +90,8 @@ def infer_card(frame: Any, target: str, favourable: str | None = None, title: st
     schema, remarks, dropped = _infer(frame, target, favourable, title)
     head = [HEAD, *(f"Left out: {column.name}: {column.reason}." for column in dropped)]
     if schema.missing:
-        head += [
-            (
-                "guessed: not recorded, in every column, means "
-                f"{' or '.join(map(repr, schema.missing))}."
-            )
-        ]
+        gaps = " or ".join(map(repr, schema.missing))
+        head.append(f"guessed: not recorded, in every column, means {gaps}.")
     return comment("\n".join(head)) + "\n" + schema.to_toml(remarks)
 
 
@@ -109,15 +105,14 @@ class _Inferred(NamedTuple):
     dropped: tuple[Dropped, ...]
 
 
-@dataclass(frozen=True)
-class _Outcome:
+class _Outcome(NamedTuple):
     """The classes in order, the favourable one, and the texts that stand for "not recorded" among
     the labels.
     """
 
     classes: tuple[str, ...]
     favourable: str
-    gaps: frozenset[str] = frozenset()
+    gaps: frozenset[str]
 
 
 def _infer(frame: Any, target: str, favourable: str | None, title: str) -> _Inferred:
@@ -271,11 +266,9 @@ def _with_directions(table: pd.DataFrame, schema: Schema) -> tuple[Schema, dict[
     good = train.y == train.schema.classes.index(schema.favourable)
     features, remarks = [], {}
     for feature in schema:
-        guess = (
-            guess_direction(_positions(train.frame[feature.name], feature), good)
-            if _movable(feature)
-            else None
-        )
+        movable = feature.actionable and feature.kind != "categorical"
+        values = train.frame[feature.name]
+        guess = guess_direction(_positions(values, feature), good) if movable else None
         if guess and feature.change in ("free", guess.direction):
             feature = replace(feature, monotone=guess.direction)
             remarks[feature.name] = (
@@ -286,17 +279,11 @@ def _with_directions(table: pd.DataFrame, schema: Schema) -> tuple[Schema, dict[
     return replace(schema, features=tuple(features)), remarks
 
 
-def _movable(feature: Feature) -> bool:
-    """Whether a direction would matter: plans may move the feature, and it has an order."""
-    return feature.actionable and feature.kind != "categorical"
-
-
 def _positions(values: pd.Series, feature: Feature) -> Float64Array:
     """Numbers as they are, words as the positions of their levels, (rows,); NaN where nothing is
     recorded.
     """
     if not feature.words:
         return np.asarray(values, dtype=float)
-    return np.asarray(
-        values.map({str(level): i for i, level in enumerate(feature.levels)}), dtype=float
-    )
+    positions = {str(level): i for i, level in enumerate(feature.levels)}
+    return np.asarray(values.map(positions), dtype=float)

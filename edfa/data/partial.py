@@ -109,7 +109,7 @@ def _encode_column(
     Returns the codes, (rows,), NaN where not known or wrong; and for each row whose value is not
     taken as told its number, the value, and a flag or an error message.
     """
-    words = isinstance(column, Levels) and column.words
+    words = column.words
     missing = find_missing(values, schema.missing, words)
     known = ~find_gaps(values) | missing
     codes = np.full(len(values), np.nan, dtype=np.float32)
@@ -121,19 +121,14 @@ def _encode_column(
         told = None if missing[row] else _as_told(values.iloc[row], words)
         key = (type(told), _hashable(told))  # 1 and True are two
         if key not in encoded:
-            encoded[key] = _encode_value(told, column)
+            try:
+                encoded[key] = column.encode_fact(told), column.find_flag(told)
+            except FactError as error:
+                encoded[key] = np.nan, str(error)
         codes[row], found = encoded[key]
         if found is not None:
             noted.append((row, told, found))
     return codes, noted
-
-
-def _encode_value(told: Any, column: Measure | Levels) -> tuple[float, Flag | str | None]:
-    """The code of one answer, and the flag of one that is moved, or why it cannot be understood."""
-    try:
-        return column.encode_fact(told), column.find_flag(told)
-    except FactError as error:
-        return np.nan, str(error)
 
 
 def _usual(values: pd.Series, column: Measure | Levels, words: bool) -> BoolArray:

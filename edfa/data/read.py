@@ -47,7 +47,6 @@ MAX_COLUMNS = 100_000
 MAX_JSON_KEYS = 10_000  # different ones in a file of JSON lines
 MAX_LINE_BYTES = 16 * MEGABYTE
 BLOCK_ROWS = 20_000  # of a CSV file that are made a table at a time
-FIRST_CELLS = 1_000  # that are looked at before the others when a column is guessed
 INTEGERS = r"^(-?[1-9][0-9]{0,14}|0)$"
 DECIMALS = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?$"
 ALIKE = r"\.[0-9]*0$|[eE]|^-0"  # of decimals, these alone mean what another text means too
@@ -173,11 +172,8 @@ def _guess(column: Any) -> Any:
 
 
 def _all_match(column: Any, pattern: str) -> bool:
-    """Whether every text matches; the first few say no at once for most columns that do not."""
-    parts = (column[:FIRST_CELLS], column[FIRST_CELLS:])
-    return all(
-        pc.all(pc.match_substring_regex(part, pattern)).as_py() is not False for part in parts
-    )
+    """Whether every text matches; null does."""
+    return pc.all(pc.match_substring_regex(column, pattern)).as_py() is not False
 
 
 def _check_size(name: str, cells: int, size: int) -> None:
