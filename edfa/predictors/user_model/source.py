@@ -96,11 +96,8 @@ class Source:
                 return self._in_order(self.own.check(self.prepared.predict_proba(rows), len(rows)))
         if self.frames is None:
             return self._in_order(self.own.ask(rows))
-        frame = self.frames.frame(rows)
-        names = self.frames.encoder.names
-        return self._in_order(
-            self.own.ask(put_given(frame, rows, names, given) if given else frame)
-        )
+        frame = put_given(self.frames.frame(rows), rows, self.frames.encoder.names, given)
+        return self._in_order(self.own.ask(frame))
 
     def ask_given(self, X: Float32Array, frame: pd.DataFrame) -> tuple[IntArray, Float64Array]:  # noqa: N803
         """Ask about those people as they were given of whom encoding cannot express everything.
