@@ -19,12 +19,11 @@ from edfa.advice.factory import (
     Threshold,
     add_committee,
     check_settings,
-    default_policy,
-    default_signal,
     keep_path,
     new_policy,
     new_predictor,
     new_searcher,
+    policy_and_signal,
 )
 from edfa.advice.fitted import (
     Ending,
@@ -265,7 +264,8 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         rules = self._rules(train.schema)
         given = None if rules == NO_RULES else rules
         searcher = new_searcher(self.searcher)
-        chosen = default_policy(self.searcher) if self.policy is None else self.policy
+        usual_policy, usual_signal = policy_and_signal(self.searcher)
+        chosen = usual_policy if self.policy is None else self.policy
         asked = blanket
         if model.usage_ is not None:
             asked = blanket_of_model(model.usage_, blanket, train.schema)
@@ -284,7 +284,7 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
             policy.set_params(aligned=False)
         policy.fit(train, model.for_questions, n_jobs=n_jobs, progress=partial(report, "policy"))
         model = keep_path(model, policy, searcher, self.budget, given, self.seed)
-        signal = default_signal(self.searcher) if self.signal is None else self.signal
+        signal = usual_signal if self.signal is None else self.signal
         fitted = replace(
             FittedAdvisor.of(train, model, blanket, policy, searcher),
             budget=self.budget,
@@ -376,12 +376,11 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
     @property
     def certificates(self) -> GroupCertificates:
         """The certificate of each group of people."""
-        if self.fitted.promise.groups is None:
+        made = self._certified()
+        if not isinstance(made, GroupCertificates):
             raise MismatchError(
                 "this advisor has one certificate for everybody; Advisor(groups=...) makes groups"
             )
-        made = self._certified()
-        assert isinstance(made, GroupCertificates)  # noqa: S101
         return made
 
     def _certified(self) -> Certificate | GroupCertificates:

@@ -100,7 +100,11 @@ class Assessment:
         people = self.people.with_sweep() if 0 < len(self) <= FEW else self.people
         if self.shares is None:
             return people
-        decided = self._decided_by_shares(people)
+        # Its view may see a person otherwise than most completions: nobody is told that they are
+        # refused where most people like them are not.
+        others, favourable = people.probabilities.copy(), self.fitted.favourable
+        others[:, favourable] = -np.inf
+        decided = np.where(self.shares[0] > 1 / 2, favourable, others.argmax(axis=1))
         return replace(people, decided=decided, predicted=people.probabilities)
 
     @property
@@ -134,19 +138,6 @@ class Assessment:
             return self.probability
         complete = self.people.predictor.is_enough(self.known)
         return np.where(complete, self.probability, self.shares[0])
-
-    def _decided_by_shares(self, people: People) -> IntArray:
-        """The class that a user model decides for in most completions, (people,).
-
-        Its view may see a person otherwise; nobody is told that they are refused where most people
-        like them are not.
-        """
-        share, favourable = (
-            (np.zeros(0), 0) if self.shares is None else (self.shares[0], self.fitted.favourable)
-        )
-        others = people.probabilities.copy()
-        others[:, favourable] = -np.inf
-        return np.where(share > 1 / 2, favourable, others.argmax(axis=1))
 
     @cached_property
     def shares(self) -> tuple[Float64Array, int] | None:

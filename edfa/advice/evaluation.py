@@ -204,30 +204,26 @@ def _measure(
     refused = (trajectory.decision[last] != fitted.favourable) & some
     planned = (np.add.reduceat(plans.legal, np.append(0, last[:-1] + 1)) > 0) & some
     early = int((acts & some & (ended < last)).sum())
-    return {
+    row, n_planned = ended[acts & some], int(planned.sum())
+    n, plan = len(row), plans.first[row]
+    measures: dict[str, Any] = {
         "people": int(some.sum()),
         "cost": float(trajectory.spent[ended][some].mean()),
         "refused": float(refused.sum() / some.sum()),
         "coverage": float(plans.legal[last][refused].mean()) if refused.any() else None,
-        "early": early / float(planned.sum()) if planned.any() else None,
-        **_who_acts(rollout, ended[acts & some], int(planned.sum())),
-    }
-
-
-def _who_acts(rollout: Rollout, row: IntArray, planned: int) -> dict[str, Any]:
-    """What becomes of those who were told to act at the rows ``row`` (acting,), of ``planned``
-    people with a plan.
-    """
-    plans, records, n = rollout.plans, rollout.records, len(row)
-    if not n:
-        return {"n": 0, "risk": None, "risk_error": None}
-    risk, plan = float(np.asarray(records.loss)[row].mean()), plans.first[row]
-    return {
+        "early": early / n_planned if n_planned else None,
         "n": n,
-        "risk": risk,
-        "risk_error": float(np.sqrt(risk * (1 - risk) / n)),
-        "acting": float(n / planned),
-        "wasted": float(np.asarray(records.wasted)[row].mean()),
-        "changes": float(plans.l0[plan].mean()),
-        "effort": float(plans.effort[plan].mean()),
+        "risk": None,
+        "risk_error": None,
     }
+    if n:
+        risk = float(np.asarray(rollout.records.loss)[row].mean())
+        measures |= {
+            "risk": risk,
+            "risk_error": float(np.sqrt(risk * (1 - risk) / n)),
+            "acting": n / n_planned,
+            "wasted": float(np.asarray(rollout.records.wasted)[row].mean()),
+            "changes": float(plans.l0[plan].mean()),
+            "effort": float(plans.effort[plan].mean()),
+        }
+    return measures

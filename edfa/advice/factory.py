@@ -34,12 +34,11 @@ __all__ = [
     "Threshold",
     "add_committee",
     "check_settings",
-    "default_policy",
-    "default_signal",
     "keep_path",
     "new_policy",
     "new_predictor",
     "new_searcher",
+    "policy_and_signal",
 ]
 
 Threshold = float | str | None
@@ -64,9 +63,9 @@ def check_settings(
     names: dict[str, tuple[Any, Iterable[str], type]] = {
         "method": (blanket, METHODS, Blanket),
         "predictor": (predictor, PREDICTORS, Predictor),
-        "policy": (default_policy(searcher) if policy is None else policy, POLICIES, Policy),
+        "policy": ("edfa" if policy is None else policy, POLICIES, Policy),
         "searcher": (searcher, SEARCHERS, Searcher),
-        "signal": (default_signal(searcher) if signal is None else signal, SIGNALS, str),
+        "signal": ("uncertainty" if signal is None else signal, SIGNALS, str),
     }
     for what, (chosen, known, kind) in names.items():
         if isinstance(chosen, str):
@@ -75,7 +74,7 @@ def check_settings(
         elif not isinstance(chosen, kind):
             own = ", or a model of your own: edfa.wrap(model)" if kind is Predictor else ""
             raise SettingError(f"{what}: a name or a {kind.__name__}{own}; not {chosen!r:.200}")
-    if signal == "survival" and not _ranks_by_survival(searcher):
+    if signal == "survival" and signal not in policy_and_signal(searcher):
         raise SettingError(
             f"signal 'survival' is known of plans of searcher='survival', not of {searcher!r}"
         )
@@ -87,18 +86,13 @@ def check_settings(
         )
 
 
-def _ranks_by_survival(searcher: str | Searcher) -> bool:
-    return searcher == "survival" or isinstance(searcher, SurvivalSearch)
-
-
-def default_policy(searcher: str | Searcher) -> str:
-    """The policy that goes with a searcher: for advice that survives, or the paper's."""
-    return "survival" if _ranks_by_survival(searcher) else "edfa"
-
-
-def default_signal(searcher: str | Searcher) -> str:
-    """The signal that goes with a searcher."""
-    return "survival" if _ranks_by_survival(searcher) else "uncertainty"
+def policy_and_signal(searcher: str | Searcher) -> tuple[str, str]:
+    """The policy and the signal that go with a searcher: for advice that survives, or the
+    paper's.
+    """
+    if searcher == "survival" or isinstance(searcher, SurvivalSearch):
+        return "survival", "survival"
+    return "edfa", "uncertainty"
 
 
 def new_predictor(
@@ -134,16 +128,15 @@ def _tell_directions(model: Predictor, schema: Schema) -> None:
     if not any(directions):
         return
     first = next(feature.name for feature in schema if feature.monotone)
-    leave_out = "or leave directions out: obey_directions=False"
+    why, classes = "", len(schema.classes)
     if "monotone" not in model.get_params(deep=False):
+        why, other = "cannot obey it", "xgb"
+    elif model.obeys_directions and classes > 2:
+        why, other = f"obeys it between two classes, not {classes}", "mlp"
+    if why:
         raise SettingError(
-            f"{first}: the card says which way is good, and a {type(model).__name__} cannot obey "
-            f"it; use predictor='xgb', {leave_out}"
-        )
-    if model.obeys_directions and len(schema.classes) > 2:
-        raise SettingError(
-            f"{first}: the card says which way is good, and a {type(model).__name__} obeys it "
-            f"between two classes, not {len(schema.classes)}; use predictor='mlp', {leave_out}"
+            f"{first}: the card says which way is good, and a {type(model).__name__} {why}; use "
+            f"predictor={other!r}, or leave directions out: obey_directions=False"
         )
     if model.get_params(deep=False)["monotone"] is None:
         model.set_params(monotone=directions)

@@ -8,7 +8,7 @@ whenever one looks.
 Draw the audits at random: complaints are not a random sample.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -134,16 +134,13 @@ class Monitor(Guarantee):
         alarm_at = self.alarm_at
         if alarm_at is None and refuted.any():
             alarm_at = self.audits + int(np.argmax(refuted)) + 1
-        return Monitor(
-            self.alpha,
-            self.delta,
-            self.advisor,
-            self.audits + len(audited),
-            self.lost + float(audited.sum()),
-            tuple(paths[:, -1].tolist()),
-            max(self.peak, float(capital.max())),
-            alarm_at,
-            self.certificate,
+        return replace(
+            self,
+            audits=self.audits + len(audited),
+            lost=self.lost + float(audited.sum()),
+            log_capital=tuple(paths[:, -1].tolist()),
+            peak=max(self.peak, float(capital.max())),
+            alarm_at=alarm_at,
         )
 
     @property

@@ -107,9 +107,8 @@ class Records:
     order: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        for name in (*NEEDED, *OPTIONAL):
-            if getattr(self, name) is not None:
-                self._set(name, _as_column(name, getattr(self, name)))
+        for name, values in self._columns().items():
+            self._set(name, _as_column(name, values))
         self._check_lengths()
         code, people = pd.factorize(self.person)
         if (code < 0).any():
@@ -120,6 +119,11 @@ class Records:
         self._check_steps()
         if self.group is not None:
             self._check_groups(self.group)
+
+    def _columns(self) -> dict[str, Any]:
+        """The columns that are there, by name."""
+        columns = {name: getattr(self, name) for name in (*NEEDED, *OPTIONAL)}
+        return {name: values for name, values in columns.items() if values is not None}
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -168,17 +172,11 @@ class Records:
 
     def frame(self) -> pd.DataFrame:
         """The columns as a table, one row per step, in the order they came in."""
-        columns = {name: getattr(self, name) for name in (*NEEDED, *OPTIONAL)}
-        return pd.DataFrame(
-            {name: values for name, values in columns.items() if values is not None}
-        )
+        return pd.DataFrame(self._columns())
 
     def take(self, rows: Any) -> "Records":
         """Records of some of the rows, chosen by a mask, a slice or positions."""
-        columns = {name: getattr(self, name) for name in (*NEEDED, *OPTIONAL)}
-        return replace(
-            self, **{name: values[rows] for name, values in columns.items() if values is not None}
-        )
+        return replace(self, **{name: values[rows] for name, values in self._columns().items()})
 
     @cached_property
     def person_hashes(self) -> npt.NDArray[np.uint64]:
@@ -205,9 +203,8 @@ class Records:
         return cls.from_frame(rows, **{name: getattr(first, name) for name in NAMES})
 
     def _check_lengths(self) -> None:
-        for name in (*NEEDED, *OPTIONAL):
-            values = getattr(self, name)
-            if values is not None and values.shape != self.step.shape:
+        for name, values in self._columns().items():
+            if values.shape != self.step.shape:
                 raise DataError(f"{name} has {values.size} rows, step has {self.step.size}")
         if not len(self):
             raise EmptyTableError("there are no records to certify from")
