@@ -84,9 +84,9 @@ def fit(
     """Fit, certify, evaluate and save an advisor: blanket, model, certificate, and results on
     held-out people.
     """
-    from edfa.advice import compare
     from edfa.advice.advisor import Advisor
     from edfa.advice.config import AdvisorFile, read_advisor
+    from edfa.advice.evaluation import check_comparable, compare_free
     from edfa.advice.fitted import check_group
     from edfa.advice.persist import KIND
     from edfa.advice.warnings import find_warnings
@@ -109,7 +109,7 @@ def fit(
     if advisor.groups is not None:
         check_group(advisor.groups, rows.schema)
     if file.compare_free:
-        compare.check_comparable(rows.schema, advisor.obey_directions and decides is None)
+        check_comparable(rows.schema, advisor.obey_directions and decides is None)
     if config is not None and advisor.rules is not None:
         _check_rules(config, advisor.rules, rows)
     with (
@@ -119,7 +119,7 @@ def fit(
     ):
         advisor.fit(rows, progress=progress, n_jobs=file.jobs)
         advisor.save(out)
-        compared = compare.compare_free(advisor.fitted, rows.test) if file.compare_free else None
+        compared = compare_free(advisor.fitted, rows.test) if file.compare_free else None
     grouped = advisor.groups is not None
     certificate = advisor.certificates if grouped else advisor.certificate
     output.say(str(advisor.fitted.blanket), "", certificate.sentence, advisor.evaluation_.sentence)

@@ -12,7 +12,7 @@ from advisors import config
 from sklearn.metrics import roc_auc_score
 
 import edfa
-from edfa.advice.compare import Comparison, check_comparable, compare_free
+from edfa.advice.evaluation import Comparison, check_comparable, compare_free
 from edfa.advice.factory import new_predictor
 from edfa.cli import app
 from edfa.errors import SettingError
