@@ -1,4 +1,8 @@
-"""What every model shares: it answers from any subset of features, and NaN means "not acquired"."""
+"""What every model shares: it answers from any subset of features, and NaN means "not acquired".
+
+``Predictor`` is the contract, ``Aligned`` a view of a model that is shown only some columns, and
+``ModelCache`` holds what is worked out once for a model and a set of known features.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -467,6 +471,9 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
 class Aligned(Predictor):
     """Another predictor that is shown only some columns of what is known.
+
+    Of a predictor that sees the blanket and nothing else (Assumption 3), "it does not matter" is
+    true of everything else.
 
     Parameters
     ----------

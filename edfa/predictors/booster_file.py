@@ -149,7 +149,7 @@ def check_boosters(files: Sequence[BoosterFile]) -> list[tuple[int, ...]]:
     >>> check_boosters([BoosterFile("model.ubj", b"{", 3, 2)])
     Traceback (most recent call last):
         ...
-    edfa.errors.UnreadableError: model.ubj is no booster as XGBoost writes it: it is cut off
+    edfa.errors.UnreadableError: model.ubj is no booster as XGBoost writes it: it is damaged
     """
     versions = []
     examples: dict[bytes, _Example] = {}

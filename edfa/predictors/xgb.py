@@ -4,6 +4,8 @@ The paper's tree model. A model of its own for every subset is the best calibrat
 policies that visit thousands of subsets use ``mode="nan"``, one model that has learnt from masked
 copies of the rows. ``mode="mixed"`` has both: sets that are named have a model of their own, every
 other set is answered by the one masked model.
+
+``Forest`` has the leaves of a model's trees, for many decisions at once.
 """
 
 import copy
@@ -556,7 +558,14 @@ class SubsetXGB(Predictor):
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """The leaves of trees with one output.
+    """The leaves of trees with one output: what the trees decide when one value changes at a time,
+    from sums over leaves instead of walks down the trees.
+
+    A leaf is reached by everybody whose values all lie between its bounds. When one column changes,
+    whether the others lie between theirs stays as it is: that is worked out once for each person,
+    and every candidate value of the column costs one product of matrices, several times less than a
+    prediction by the trees. Sums come out in another order than the trees', so that what lies too
+    near to the decision threshold must be left to them.
 
     Parameters
     ----------
