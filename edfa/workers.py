@@ -29,11 +29,10 @@ DASK_LOST = ("KilledWorker", "ClosedClientError")  # by name: Dask may not be in
 
 @dataclass(frozen=True, eq=False)
 class Workers:
-    """An executor, the number of its workers, and in words where they are."""
+    """An executor and the number of its workers."""
 
     executor: Executor
     count: int
-    where: str
 
 
 class SerialExecutor(Executor):
@@ -82,8 +81,8 @@ def open_workers(jobs: int | None = -1, scheduler: str | None = None) -> Iterato
     Examples
     --------
     >>> with open_workers(1) as workers:
-    ...     workers.executor.submit(sum, [1, 2, 3]).result(), workers.where
-    (6, 'in this process')
+    ...     workers.executor.submit(sum, [1, 2, 3]).result(), workers.count
+    (6, 1)
     """
     if scheduler is not None:
         with _cluster(scheduler) as workers:
@@ -91,13 +90,13 @@ def open_workers(jobs: int | None = -1, scheduler: str | None = None) -> Iterato
         return
     count = count_jobs(jobs)
     if count == 1:
-        yield Workers(SerialExecutor(), 1, "in this process")
+        yield Workers(SerialExecutor(), 1)
         return
     with _one_thread_each():
         pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), _begin)
         try:
             _start(pool, count)
-            yield Workers(pool, count, f"in {count} processes")
+            yield Workers(pool, count)
         finally:
             _stop(pool)
 
@@ -181,7 +180,7 @@ def _cluster(address: str) -> Iterator[Workers]:
         count = _check_versions(client, address)
         executor = client.get_executor(pure=False, retries=0)
         try:
-            yield Workers(executor, count, f"on {count} workers of {address}")
+            yield Workers(executor, count)
         finally:
             with suppress(Exception):  # without a scheduler there is nothing left to cancel
                 executor.shutdown(wait=False)

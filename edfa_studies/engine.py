@@ -34,7 +34,7 @@ from edfa_studies.store import Store, check_tables, plain
 
 __all__ = ["Outcome", "Progress", "Task", "run_study", "run_tasks"]
 
-ATTEMPTS = 3
+ATTEMPTS = 3  # of a task whose worker dies; an error of the task itself is final
 HANDED_OUT = 2  # tasks a worker has at a time: one it does, and one to go on with at once
 DIED = "the worker died {} times during this task: it was killed, ran out of memory, or crashed"
 
@@ -203,7 +203,6 @@ def run_tasks(
     opened: Callable[[], AbstractContextManager[Workers]],
     on_outcome: Callable[[Outcome], None],
     *,
-    attempts: int = ATTEMPTS,
     stop: Callable[[], bool] = lambda: False,
 ) -> None:
     """Do all tasks, each after those it needs, and pass each outcome on as soon as it is there.
@@ -218,8 +217,6 @@ def run_tasks(
         Opens the workers; again, if these are gone.
     on_outcome
         Is called in this process, with one outcome at a time. What it raises ends the run.
-    attempts
-        How often a task is tried whose worker dies. An error of the task itself is final.
     stop
         When it returns true, no new task is handed out; those that were are finished.
 
@@ -232,7 +229,7 @@ def run_tasks(
     a 2
     b None
     """
-    agenda = _Agenda(tasks, on_outcome, attempts, stop)
+    agenda = _Agenda(tasks, on_outcome, stop)
     while agenda.unfinished and not stop():
         with opened() as workers:
             agenda.run(workers)
@@ -245,11 +242,10 @@ class _Agenda:
         self,
         tasks: Sequence[Task],
         on_outcome: Callable[[Outcome], None],
-        attempts: int,
         stop: Callable[[], bool],
     ) -> None:
         self.tasks = {task.key: task for task in tasks}
-        self.on_outcome, self.attempts, self.stop = on_outcome, attempts, stop
+        self.on_outcome, self.stop = on_outcome, stop
         self.places = {key: place for place, key in enumerate(self.tasks)}
         needs = {task.key: [key for key in task.needs if key in self.tasks] for task in tasks}
         self.sorter = TopologicalSorter(needs)
@@ -329,7 +325,7 @@ class _Agenda:
             self._finish(replace(outcome, attempts=self.deaths[key] + 1))
         self.deaths.update(lost)
         self.ready.update(lost)
-        if lost and alone and (deaths := self.deaths[lost[0]]) >= self.attempts:
+        if lost and alone and (deaths := self.deaths[lost[0]]) >= ATTEMPTS:
             self.ready.remove(lost[0])
             self._finish(Outcome(lost[0], error=DIED.format(deaths), attempts=deaths))
 

@@ -1,16 +1,15 @@
 """Plans side by side: what each changes, and what it takes and leads to."""
 
 from collections.abc import Sequence
-from numbers import Real
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from edfa.data.schema import Feature, Schema
+from edfa.data.schema import Schema
 from edfa.errors import DataError
 from edfa.plots.axis import DARK, INK, PALE, drawing, label_of, say
 from edfa.recourse.plans import Plan
 from edfa.text import phrases
-from edfa.text.steps import shortened
+from edfa.text.steps import told, way_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,9 +90,6 @@ def draw_plans(
 def _fact_rows(plans: Sequence[Plan], schema: Schema, language: str) -> list[Row]:
     """Each fact that a plan changes: its value today, and what each plan makes of it."""
 
-    def said(feature: Feature, value: object, way: int = 0) -> str:
-        return phrases.value(feature, shortened(feature, value, way), language)
-
     rows: list[Row] = []
     for feature in schema:
         changes = [
@@ -104,19 +100,12 @@ def _fact_rows(plans: Sequence[Plan], schema: Schema, language: str) -> list[Row
             after = [
                 UNCHANGED
                 if change is None
-                else f"→ {said(feature, change.after, _way(change.before, change.after))}"
+                else f"→ {told(feature, change.after, way_of(change), language)}"
                 for change in changes
             ]
-            today = said(feature, some[0].before)
+            today = told(feature, some[0].before, 0, language)
             rows.append(([label_of(feature, language), today, *after], []))
     return rows
-
-
-def _way(before: object, after: object) -> int:
-    """The way that a number is rounded so that it is still enough: 1 up, -1 down."""
-    if isinstance(before, Real) and isinstance(after, Real):
-        return 1 if after > before else -1
-    return 0
 
 
 def _measure_rows(plans: Sequence[Plan], schema: Schema, language: str) -> list[Row]:

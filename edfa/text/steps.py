@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from edfa.data.rules import Rules
     from edfa.recourse.plans import Change, Plan
 
-__all__ = ["Step", "not_known", "plan_steps", "say_steps", "shortened", "what_if"]
+__all__ = ["Step", "not_known", "plan_steps", "say_steps", "shortened", "told", "way_of", "what_if"]
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,11 @@ def plan_steps(
     grows = (operator or schema.rules).per_year
     steps = []
     for change in plan.changes:
-        feature, way = schema[change.feature], _way(change)
+        feature, way = schema[change.feature], way_of(change)
         growth = grows.get(feature.name, feature.per_year)
         if plan.months > 0 and way * growth > 0:
             before, after = (
-                _told(feature, value, rounding, language)
+                told(feature, value, rounding, language)
                 for value, rounding in ((change.before, 0), (change.after, way))
             )
             time = phrases.duration(plan.months, language)
@@ -114,7 +114,7 @@ def _change(
     that values a little beyond are as good.
     """
     low, high, after = change.low, change.high, change.after
-    before, way = _told(feature, change.before, 0, language), _way(change)
+    before, way = told(feature, change.before, 0, language), way_of(change)
     if low is not None and high is not None and low != high:
         start, end = _inside(feature, low, high)
         goal = _between(shortened(feature, after, way), start, end)
@@ -138,7 +138,7 @@ def _change(
     return Step(feature, before, phrases.value(feature, goal, language), enough)
 
 
-def _told(feature: Feature, value: Any, way: int, language: str) -> str:
+def told(feature: Feature, value: Any, way: int, language: str) -> str:
     """A value in words, a number shortened."""
     return phrases.value(feature, shortened(feature, value, way), language)
 
@@ -162,7 +162,7 @@ def shortened(feature: Feature, value: Any, way: int) -> Any:
     return rounded if way == 0 or low <= rounded <= high else value
 
 
-def _way(change: "Change") -> int:
+def way_of(change: "Change") -> int:
     """1: a number goes up, -1: down; 0: it is no number."""
     if not isinstance(change.before, Real) or not isinstance(change.after, Real):
         return 0

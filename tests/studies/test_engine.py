@@ -190,7 +190,7 @@ def test_a_cluster_that_gives_up_on_a_task_works_on_with_the_others():
     opened, outcomes = [], {}
 
     def workers():
-        opened.append(Workers(Unlucky(), 2, "here"))
+        opened.append(Workers(Unlucky(), 2))
         return nullcontext(opened[-1])
 
     tasks = [Task(key, max, (1, 2)) for key in ("a", "bad", "b", "c", "d")]
