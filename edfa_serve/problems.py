@@ -5,7 +5,7 @@ The detail is for the client who sent the request and may quote what they sent; 
 What is wrong with the server is said in general words alone.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -109,11 +109,11 @@ _KINDS: tuple[tuple[type[EdfaError], str], ...] = (
 
 
 class ProblemError(EdfaError):
-    """An error of the API itself, by its name in ``TITLES``."""
+    """An error of the API itself, by its name in ``TITLES``; ``errors`` say what is wrong where."""
 
-    def __init__(self, kind: str, detail: str = "") -> None:
+    def __init__(self, kind: str, detail: str = "", errors: Iterable[FieldProblem] = ()) -> None:
         super().__init__(detail)
-        self.kind = kind
+        self.kind, self.errors = kind, errors
 
 
 class ForgedError(ProblemError):
@@ -123,16 +123,12 @@ class ForgedError(ProblemError):
         super().__init__("bad-request", "this form did not come from this page; open it again")
 
 
-class FieldsError(EdfaError):
-    """Parts of a body that are wrong, as pointers and the errors there; ``kind`` is as in
-    ``TITLES``.
-    """
+class FieldsError(ProblemError):
+    """Parts of a body that are wrong, as pointers and the errors there."""
 
-    def __init__(self, errors: Iterable[tuple[str, Exception]]) -> None:
-        pairs = list(errors)
-        super().__init__(str(pairs[0][1]))
-        self.kind = _kind(pairs[0][1])
-        self.errors = [FieldProblem(pointer=pointer, detail=str(error)) for pointer, error in pairs]
+    def __init__(self, errors: Sequence[tuple[str, Exception]]) -> None:
+        wrong = [FieldProblem(pointer=pointer, detail=str(error)) for pointer, error in errors]
+        super().__init__(_kind(errors[0][1]), wrong[0].detail, wrong)
 
 
 def _kind(error: Exception) -> str:
@@ -156,9 +152,9 @@ def respond(
 
 
 def _of_error(error: EdfaError) -> Problem:
-    if isinstance(error, FieldsError):
+    if isinstance(error, ProblemError):
         return problem_of(error.kind, str(error), error.errors)
-    kind = error.kind if isinstance(error, ProblemError) else _kind(error)
+    kind = _kind(error)
     # The message of a database that does not answer names its place; whoever asks has no use for
     # it.
     return problem_of(kind, BUSY if kind == "unavailable" else str(error))
@@ -199,12 +195,10 @@ def handle_error(request: Request, error: Exception) -> Response:
     elif isinstance(error, EdfaError):
         problem = _of_error(error)
     elif isinstance(error, HTTPException):
-        kind = _BY_STATUS.get(error.status_code, "bad-request")
-        problem = problem_of(kind)
+        problem = problem_of(_BY_STATUS.get(error.status_code, "bad-request"))
     else:
-        problem = problem_of(
-            "fault", "nothing was changed by this request unless it was said before"
-        )
+        unchanged = "nothing was changed by this request unless it was said before"
+        problem = problem_of("fault", unchanged)
     headers = dict(getattr(error, "headers", None) or {})
     if problem.status == 401:
         headers["WWW-Authenticate"] = "Bearer"

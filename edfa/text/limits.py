@@ -4,7 +4,7 @@ person's words.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from edfa.data.rules import Rules
@@ -15,6 +15,10 @@ __all__ = ["in_words", "is_among", "loosened"]
 
 LISTS = ("locked", "forbidden", "together")  # "locked: purpose"
 KEYED = ("ranges", "levels", "directions")  # "ranges.duration = [4, 24]"
+SAID: dict[str, Callable[[float, str], str]] = {
+    "min_probability": in_hundred,
+    "max_months": duration,
+}
 NUMBERS = ("max_changes", "max_effort", "max_months", "min_probability")  # "max_changes = 1"
 
 
@@ -50,14 +54,8 @@ def in_words(rule: str, schema: Schema, language: str) -> str:
     if name in NUMBERS and isinstance(value, int | float):
         if name == "max_changes":
             return say("limits.max_changes", language, int(value))
-        tell = (
-            in_hundred
-            if name == "min_probability"
-            else duration
-            if name == "max_months"
-            else number
-        )
-        return say(f"limits.{name}", language, amount=tell(value, language))
+        amount = SAID.get(name, number)(value, language)
+        return say(f"limits.{name}", language, amount=amount)
     named = [key] if name in KEYED else value if isinstance(value, list) else [value]
     named = (
         named[:1] if name == "forbidden" else named
@@ -80,18 +78,12 @@ def loosened(rules: Sequence[str], loosening: str, schema: Schema, language: str
     >>> loosened(["locked: purpose"], "without locked: purpose: …", schema, "en")
     'Without this limit there would be a plan.'
     """
-    names = [_parts(rule)[0] for rule in rules]
+    names = [name for name, _, _ in map(_parts, rules) if name in NUMBERS]
     given = [re.search(rf"\b{name} = -?[\d.]+(e[+-]?\d+)?", loosening) for name in names]
-    found = [
-        match.group() for name, match in zip(names, given, strict=True) if match and name in NUMBERS
-    ]
-    if len(found) < len(rules):
+    limits = [in_words(match.group(), schema, language) for match in given if match]
+    if len(limits) < len(rules):
         return say("no_plan.without", language, len(rules))
-    return say(
-        "no_plan.loosening",
-        language,
-        limits=listed([in_words(n, schema, language) for n in found], language),
-    )
+    return say("no_plan.loosening", language, limits=listed(limits, language))
 
 
 def _parts(rule: str) -> tuple[str, str, Any]:
