@@ -36,6 +36,12 @@ __all__ = ["create_app"]
 
 LOG = logging.getLogger("edfa_serve")
 SECONDS = 3600.0
+THREADS = 4  # that work for requests at a time; more would only wait for each other
+ABOUT = """What to ask a person next, what they can change, and when they may act.
+
+An interview is opened by its token, which is handed out once: `Authorization: Bearer TOKEN`. Every action may name the
+number of events that were seen (`seq`); if there are more, it is a conflict and nothing is done. Errors are
+`application/problem+json`."""  # noqa: E501
 
 
 @asynccontextmanager
@@ -67,14 +73,6 @@ async def _forget(store: InterviewStore, settings: WebSettings, seconds: float) 
         except EdfaError as error:  # the database is away; the next time it may be back
             LOG.warning("expiry failed: %s", type(error).__name__)
         await asyncio.sleep(seconds * random.uniform(0.9, 1.1))  # noqa: S311
-
-
-THREADS = 4  # that work for requests at a time; more would only wait for each other
-ABOUT = """What to ask a person next, what they can change, and when they may act.
-
-An interview is opened by its token, which is handed out once: `Authorization: Bearer TOKEN`. Every action may name the
-number of events that were seen (`seq`); if there are more, it is a conflict and nothing is done. Errors are
-`application/problem+json`."""  # noqa: E501
 
 
 def create_app(service: Service, settings: WebSettings | None = None) -> FastAPI:

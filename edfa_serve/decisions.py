@@ -10,12 +10,19 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from edfa.errors import DataError, MismatchError, SettingError
 from edfa.reading import one_line, parse
 from edfa_serve.letters.letter import write_letter
-from edfa_serve.letters.settings import LACKING, OURS, Taken, check_taken, read_operator
+from edfa_serve.letters.settings import (
+    LACKING,
+    OURS,
+    Taken,
+    Template,
+    check_taken,
+    read_operator,
+)
 from edfa_serve.letters.words import forbidden_phrase
 from edfa_serve.service import AUDIT, Service, Session, happened, retry
 from edfa_serve.store import ConflictError, StoredInterview, utc_now
@@ -126,9 +133,6 @@ def _check(session: Session, record: StoredInterview, taken: Taken) -> None:
             "else refused, they give their "
             "own reasons"
         )
-
-
-Template = Literal["us", "eu"]
 
 
 @dataclass(frozen=True)

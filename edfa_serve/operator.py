@@ -39,6 +39,9 @@ __all__ = ["add_operator"]
 DAYS = 30  # that are counted
 FRESH = 10.0  # seconds that counts are shown before interviews are counted again
 router = APIRouter(include_in_schema=False)
+ID = 64  # characters of an interview's id, at most
+GONE_ON = "The interview has gone on since you looked; see its events below and decide again."
+PLAIN = ("action", "date", "decided_by", "until", *TEXTS)  # fields of the form that are one line
 
 
 def add_operator(app: FastAPI) -> None:
@@ -167,11 +170,6 @@ def _monitor(settings: WebSettings, fitted: FittedAdvisor) -> Monitor | None:
     except (EdfaError, OSError, ValueError):
         return None
     return monitor if monitor.advisor == fitted.fingerprint else None
-
-
-ID = 64  # characters of an interview's id, at most
-GONE_ON = "The interview has gone on since you looked; see its events below and decide again."
-PLAIN = ("action", "date", "decided_by", "until", *TEXTS)  # fields of the form that are one line
 
 
 @router.post("/operator/audit")

@@ -57,6 +57,15 @@ TROUBLE: tuple[tuple[type[EdfaError], str, int], ...] = (
     (PendingError, "pending", 503),
     (EdfaError, "wrong", 422),
 )
+MOST_FIELDS = 1_000
+PLACES = (
+    "/interview",
+    "/result",
+    "/what-if",
+    "/receipt",
+    "/delete",
+)  # where another language may be chosen
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 def show(visit: Visit, name: str, status: int = 200, **context: Any) -> Response:
@@ -238,17 +247,6 @@ def _their_wording(request: Request) -> Wording:
         return enter(request).wording
     except EdfaError:
         return wording_for(request)
-
-
-MOST_FIELDS = 1_000
-PLACES = (
-    "/interview",
-    "/result",
-    "/what-if",
-    "/receipt",
-    "/delete",
-)  # where another language may be chosen
-Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class PageRoute(APIRoute):

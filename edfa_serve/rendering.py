@@ -33,6 +33,15 @@ KINDS = {
     "svg": "image/svg+xml",
 }
 FOR_GOOD = "public, max-age=31536000, immutable"
+HEADERS = {  # beside those of every answer: see edfa_serve.security
+    "Vary": "HX-Request, Cookie, Accept-Language",
+    "Referrer-Policy": "same-origin",  # with none at all, browsers send forms without their origin
+}
+LETTER_HEADERS = HEADERS | {  # a letter is one file with its own style, and nothing in it runs
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -87,18 +96,6 @@ def serve_asset(request: Request) -> Response:
     return Response(
         asset.compressed if zipped else asset.content, media_type=asset.kind, headers=headers
     )
-
-
-HEADERS = {  # beside those of every answer: see edfa_serve.security
-    "Vary": "HX-Request, Cookie, Accept-Language",
-    "Referrer-Policy": "same-origin",  # with none at all, browsers send forms without their origin
-}
-
-LETTER_HEADERS = HEADERS | {  # a letter is one file with its own style, and nothing in it runs
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
-    )
-}
 
 
 def _environment() -> jinja2.Environment:

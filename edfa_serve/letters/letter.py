@@ -40,6 +40,9 @@ from edfa_serve.letters.words import (
 
 __all__ = ["Facts", "Letter", "letter_of_receipt", "receipt_id", "write_letter"]
 
+TEMPLATES: tuple[Template, ...] = ("us", "eu")
+PAPER = {"us": "letter", "eu": "a4"}
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -90,10 +93,6 @@ def _value(name: str, interview: Interview) -> Any:
     if isinstance(told, Real) and not isinstance(told, bool):
         return told
     return interview.fitted.encoder.decode_cells(name, log.row[0, log.schema.index(name)])[0]
-
-
-TEMPLATES: tuple[Template, ...] = ("us", "eu")
-PAPER = {"us": "letter", "eu": "a4"}
 
 
 @dataclass(frozen=True)
