@@ -314,7 +314,7 @@ class Service:
             return before
         try:
             return self._act(token, seq, (kind, content), page, request)
-        except ConflictError:  # perhaps with the same request, sent twice at once
+        except EdfaError:  # perhaps because of the same request, sent twice at once
             if request is None or (before := self.repeated(token, request)) is None:
                 raise
             return before
