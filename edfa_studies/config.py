@@ -380,7 +380,8 @@ def _settings_of(kind: str, of: str) -> type[Any]:
         owners = (REGISTRIES[kind][of],)
         if kind == "predictor":  # "balanced": the share of the training people's favourable class
             more = {"threshold": float | str}
-        elif hasattr(owners[0], "fit_rows"):  # the largest number of people that it learns from
+        elif not getattr(owners[0], "asks_model", True):
+            # the largest number of people that a policy learns from, if it asks no model about them
             more = {"train_rows": int}
     return settings_class(*owners, leave_out=GIVEN[kind], **more)
 

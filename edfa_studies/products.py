@@ -10,7 +10,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
@@ -327,11 +327,11 @@ class Materials:
             return policy.fit(train, None)
 
         def learn(folder: Path) -> Policy:
-            if limit is None:
-                policy.fit(train, self.predictor)
-            else:
+            people = train
+            if limit is not None:
                 some = np.random.default_rng(0).permutation(len(train))[: int(limit)]
-                cast(Any, policy).fit_rows(train.X[some], train.y[some], train.schema)
+                people = replace(train, frame=train.frame.iloc[some])
+            policy.fit(people, self.predictor)
             policy.save_state(folder / "policy")
             return policy
 

@@ -28,14 +28,13 @@ from edfa.artifacts import (
     save_arrays,
     write_parts,
 )
-from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import DataError, SettingError, UnknownNameError, UnreadableError
 from edfa.people import People
 from edfa.predictors.base import Predictor, Progress, UnfittedError, as_mappings
 from edfa.predictors.neural import find_device, load_network, read_knots, weights_of
 from edfa.predictors.tokens import find_knots, knot_positions, one_thread
-from edfa.typing import AnyArray, Float32Array, Int64Array
+from edfa.typing import AnyArray, Float32Array
 
 __all__ = [
     "LearnedPolicy",
@@ -139,24 +138,8 @@ class LearnedPolicy(Policy):
         ``progress`` is called with the number of steps done and of all steps. ``predictor`` and
         ``n_jobs`` change nothing.
         """
-        return self.fit_rows(train.X, train.y, train.schema, progress=progress)
-
-    def fit_rows(
-        self,
-        rows: Float32Array,
-        classes: Int64Array,
-        schema: Schema,
-        *,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Learn from encoded rows (rows, features) and class codes (rows,)."""
-        if len(rows) < 2 or len(rows) != len(classes):
-            raise DataError(
-                f"one class a row is needed, and two rows: {len(rows)} rows, {len(classes)} classes"
-            )
-        if rows.shape[1] != len(schema):
-            raise DataError(f"rows of {len(schema)} features are needed, not of {rows.shape[1]}")
-        self.knots_ = find_knots(np.asarray(rows, dtype=np.float32))
+        rows, classes, schema = train.X, train.y, train.schema
+        self.knots_ = find_knots(rows)
         self.prior_ = np.bincount(classes, minlength=len(schema.classes)) / len(classes)
         costs = np.where(schema.costs > 0, schema.costs, 1.0).astype(np.float32)
         device = find_device(self.device)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -11,7 +13,7 @@ from edfa.acquisition.eddi import EDDI, _Belief
 from edfa.acquisition.fixed import Fixed
 from edfa.acquisition.gsmrl import GSMRL, _with_advantages
 from edfa.acquisition.random import Random
-from edfa.errors import DataError, SettingError, UnknownNameError, UnreadableError
+from edfa.errors import SettingError, UnknownNameError, UnreadableError
 from edfa.people import Background, People
 from edfa.predictors.base import UnfittedError
 from edfa.testing import check_policy
@@ -75,7 +77,7 @@ def test_the_learnt_state_tells_one_fit_from_another(make, tmp_path):
     policy.to_folder(tmp_path / "policy")
     assert learnt(type(policy).from_folder(tmp_path / "policy")) == first
     assert learnt(make(seed=1).fit(TABLE.train)) != first
-    assert learnt(make().fit_rows(TABLE.train.X[1:], TABLE.train.y[1:], TABLE.schema)) != first
+    assert learnt(make().fit(replace(TABLE.train, frame=TABLE.train.frame[1:]))) != first
     manifest = tmp_path / "policy" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"learning_rate"', '"rate"'))
     with pytest.raises(UnreadableError, match="has no setting 'rate'"):
@@ -91,10 +93,6 @@ def test_progress_bad_settings_and_wrong_tables(make):
         policy.to_folder("nowhere")
     policy.fit(TABLE.train, progress=lambda done, total: steps.append((done, total)))
     assert steps[-1][0] == steps[-1][1] == len(steps)
-    with pytest.raises(DataError, match="one class a row"):
-        make().fit_rows(TABLE.train.X, TABLE.train.y[:5], TABLE.schema)
-    with pytest.raises(DataError, match="20 features are needed, not of 3"):
-        make().fit_rows(TABLE.train.X[:, :3], TABLE.train.y, TABLE.schema)
     with pytest.raises(SettingError, match="learning_rate must be above zero"):
         make(learning_rate=0.0)
 
