@@ -96,15 +96,12 @@ def advise(
             progress=lambda people, parts: progress("people", people, max(expected, people)),
             overlays=person_rules if rules_column is None else rules_column,
         )
-    errors = (
-        f", {counts['errors']:,} of them not understood (see the column error)"
-        if counts["errors"]
-        else ""
-    )
-    flagged = f", {counts['flagged']:,} with facts beyond what was seen (see the column flags)"
-    output.say(
-        f"advised {counts['people']:,} people{errors}{flagged if counts['flagged'] else ''}: {out}"
-    )
+    said = f"advised {counts['people']:,} people"
+    if counts["errors"]:
+        said += f", {counts['errors']:,} of them not understood (see the column error)"
+    if counts["flagged"]:
+        said += f", {counts['flagged']:,} with facts beyond what was seen (see the column flags)"
+    output.say(f"{said}: {out}")
     output.write_json(out=out, **counts)
     if counts["errors"] == counts["people"]:
         first = restored(str(next(chunks(out, 1))["error"].iloc[0]))
