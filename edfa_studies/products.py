@@ -104,12 +104,25 @@ class ProductFolder:
         try:
             yield partial
             place.parent.mkdir(parents=True, exist_ok=True)
-            partial.rename(place)
-        except OSError as error:
-            if error.errno not in TAKEN:
-                raise
+            while partial.is_dir() and not place.is_dir():
+                # again, if somebody's entry was dropped meanwhile
+                try:
+                    partial.rename(place)
+                except OSError as error:
+                    if error.errno not in TAKEN:
+                        raise
         finally:
             shutil.rmtree(partial, ignore_errors=True)
+
+    def drop(self, kind: str, key: str) -> None:
+        """Remove an entry, as one that turned out to be damaged; nobody sees half of it."""
+        gone = self.root / UNFINISHED / uuid.uuid4().hex
+        gone.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder(kind, key).rename(gone)
+        except FileNotFoundError:  # somebody else has found out, too
+            return
+        shutil.rmtree(gone, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -412,6 +425,6 @@ class Materials:
             try:
                 return read(folder.folder(kind, key))
             except UnreadableError:
-                shutil.rmtree(folder.folder(kind, key), ignore_errors=True)
+                folder.drop(kind, key)
         with folder.fill(kind, key) as entry:
             return make(entry)
