@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from edfa.acquisition.eddi import EDDI, _Belief
 from edfa.acquisition.fixed import Fixed
 from edfa.acquisition.gsmrl import GSMRL, _with_advantages
 from edfa.acquisition.random import Random
+from edfa.artifacts import SEAL, seal
 from edfa.errors import SettingError, UnknownNameError, UnreadableError
 from edfa.people import Background, People
 from edfa.predictors.base import UnfittedError
@@ -78,8 +80,9 @@ def test_the_learnt_state_tells_one_fit_from_another(make, tmp_path):
     assert learnt(type(policy).from_folder(tmp_path / "policy")) == first
     assert learnt(make(seed=1).fit(TABLE.train)) != first
     assert learnt(make().fit(replace(TABLE.train, frame=TABLE.train.frame[1:]))) != first
-    manifest = tmp_path / "policy" / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"learning_rate"', '"rate"'))
+    path = tmp_path / "policy" / "manifest.json"
+    manifest = json.loads(path.read_text().replace('"learning_rate"', '"rate"'))
+    path.write_text(json.dumps(manifest | {SEAL: seal(manifest)}))
     with pytest.raises(UnreadableError, match="has no setting 'rate'"):
         type(policy).from_folder(tmp_path / "policy")
 
