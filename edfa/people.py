@@ -6,7 +6,7 @@ Whatever is worked out about it (the model's probabilities, the decision, the sw
 changes, the partition) is worked out once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -131,8 +131,7 @@ class Background:
             return self.shared_support
         if self.origin is not None:
             return self.origin.support
-        categorical = [j for j, feature in enumerate(self.schema) if feature.kind == "categorical"]
-        return Support.of(self._training_rows, categorical)
+        return Support.of(self._training_rows, self._categorical)
 
     @cached_property
     def visible(self) -> BoolArray:
@@ -170,8 +169,7 @@ class Background:
         """Likely values of what is not known, from the most similar training people."""
         if self.origin is not None:
             return self.origin.neighbours
-        categorical = [i for i, feature in enumerate(self.schema) if feature.kind == "categorical"]
-        return Neighbours.of(self._training_rows, categorical)
+        return Neighbours.of(self._training_rows, self._categorical)
 
     @cached_property
     def bins(self) -> Sampler:
@@ -184,6 +182,11 @@ class Background:
 
         rows = self._training_rows
         return Bins.of(rows[np.random.default_rng(0).permutation(len(rows))[:LIMIT]])
+
+    @property
+    def _categorical(self) -> list[int]:
+        """The indices of the features that are categories."""
+        return [j for j, feature in enumerate(self.schema) if feature.kind == "categorical"]
 
     @property
     def _training_rows(self) -> Float32Array:
@@ -199,13 +202,10 @@ class Background:
         if name is None:
             return None
         classes = self.schema.classes
-        if isinstance(name, str):
-            if name not in classes:
-                raise UnknownNameError("class", name, classes)
-            return classes.index(name)
-        if not 0 <= name < len(classes):
-            raise UnknownNameError("class", name, range(len(classes)))
-        return int(name)
+        known: Sequence[Any] = classes if isinstance(name, str) else range(len(classes))
+        if name not in known:
+            raise UnknownNameError("class", name, known)
+        return known.index(name)
 
 
 class HasBackground:
@@ -308,25 +308,17 @@ class People(HasBackground):
             raise DataError(f"people are rows of {width} features; X has the shape {rows.shape}")
         if np.isinf(rows).any():
             raise DataError("X is infinite somewhere; NaN means that a fact is not known")
-        person = np.arange(len(rows)) if self.person is None else self.person
-        for name, numbers, kind in (
-            ("person", person, np.int64),
-            ("seed", self.seed, np.int64),
-            ("step", self.step, np.int64),
-            ("spent", self.spent, np.float64),
-        ):
-            column = np.asarray(numbers, dtype=kind)
+        object.__setattr__(self, "X", rows)
+        for name in ("person", "seed", "step", "spent"):
+            given = getattr(self, name)
+            numbers = np.arange(len(rows)) if given is None else given
+            column = np.asarray(numbers, dtype=float if name == "spent" else np.int64)
             if column.ndim and column.shape != (len(rows),):
                 raise DataError(f"{name} has {column.size} numbers for {len(rows)} people")
             object.__setattr__(self, name, column if column.ndim else np.full(len(rows), column))
         prices = self.overlay.prices_in(self.schema) if self.costs is None else self.costs
         costs = np.asarray(prices, dtype=float)
-        object.__setattr__(
-            self,
-            "costs",
-            costs if costs.shape == rows.shape else np.broadcast_to(costs, rows.shape),
-        )
-        object.__setattr__(self, "X", rows)
+        object.__setattr__(self, "costs", np.broadcast_to(costs, rows.shape))
         unknown = np.isnan(rows)
         askable = unknown if self.askable is None else np.asarray(self.askable, dtype=bool)
         if askable.shape != rows.shape:

@@ -26,7 +26,12 @@ __all__ = ["different", "find_recourse", "menu"]
 
 # of completions in which a plan must hold to be handed out, where a user model decides
 MOSTLY = 0.5
-Clash = Callable[[BoolArray, BoolArray, BoolArray], BoolArray]
+Clash = Callable[[BoolArray, BoolArray, BoolArray], Any]
+CLASHES: tuple[Clash, ...] = (  # of what is changed, what an earlier plan changes, and the same way
+    lambda changed, earlier, same: (changed & earlier).any(axis=1),  # a feature in common
+    lambda changed, earlier, same: (changed | ~earlier).all(axis=1),  # all features of the earlier
+    lambda changed, earlier, same: (~earlier | (changed & same)).all(axis=1),  # in the same way
+)
 ALTERNATIVES = 6  # other sets of features a person that are asked whether they survive
 LASTS = 0.5  # the survival that is asked of another plan than the best
 FEW = 16  # people who are swept at once, without asking first who has the desired decision already
@@ -426,7 +431,7 @@ def different(of: IntArray, way: Float64Array, k: int) -> IntArray:
         same = clash(changed, changed[before], way == way[before])
         return np.asarray((before < 0) | ~same)
 
-    for clash in (_shares, _holds_all, _same_way):
+    for clash in CLASHES:
         open_ = ~taken
         for earlier in chosen:
             open_ &= part_from(earlier, clash)
@@ -443,21 +448,6 @@ def different(of: IntArray, way: Float64Array, k: int) -> IntArray:
             chosen.append(latest)
             open_ &= part_from(latest, clash)
     return np.flatnonzero(taken)
-
-
-def _shares(changed: BoolArray, earlier: BoolArray, same: BoolArray) -> BoolArray:
-    """Whether rows change a feature that the earlier one changes too, (rows,)."""
-    return np.asarray((changed & earlier).any(axis=1))
-
-
-def _holds_all(changed: BoolArray, earlier: BoolArray, same: BoolArray) -> BoolArray:
-    """Whether rows change everything that the earlier one changes, (rows,)."""
-    return np.asarray((changed | ~earlier).all(axis=1))
-
-
-def _same_way(changed: BoolArray, earlier: BoolArray, same: BoolArray) -> BoolArray:
-    """Whether rows do all that the earlier one does in the same way, (rows,)."""
-    return np.asarray((~earlier | (changed & same)).all(axis=1))
 
 
 def _ways(problem: SearchProblem, candidates: Candidates) -> Float64Array:

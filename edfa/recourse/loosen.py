@@ -5,6 +5,7 @@ to give way.
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,10 +39,7 @@ class Loosening(NamedTuple):
         dropped = list(rules)
 
         def without(some: list[Rule]) -> Rules:
-            limits = given
-            for rule in some:
-                limits = rule.drop(limits)
-            return limits
+            return reduce(lambda limits, rule: rule.drop(limits), some, given)
 
         plan = best(without(dropped))
         if plan is None:
@@ -58,13 +56,39 @@ class Loosening(NamedTuple):
 class Rule:
     """One rule of rules.
 
-    ``rule`` names it, ``drop`` gives rules without it, ``words`` says how far it must give
-    way for a plan.
+    Parameters
+    ----------
+    name
+        The field of ``Rules`` that it stands in.
+    item
+        Which entry of a list it is, or which key of a mapping; None: all of the field.
+    rule
+        How it is written.
     """
 
+    name: str
+    item: Any
     rule: str
-    drop: Callable[[Rules], Rules]
-    words: Callable[[Plan], str]
+
+    def drop(self, limits: Rules) -> Rules:
+        """The rules without this one."""
+        entries = getattr(limits, self.name)
+        rest: Any = LIMITS[self.name][0] if self.name in LIMITS else None
+        if self.name in LISTS:
+            rest = tuple(entry for entry in entries if entry != self.item)
+        elif self.name in MAPPINGS:
+            rest = {key: value for key, value in entries.items() if key != self.item}
+        return replace(limits, **{self.name: rest})
+
+    def words(self, plan: Plan) -> str:
+        """How far it must give way for a plan."""
+        if self.name in LIMITS:
+            return f"{self.name} = {LIMITS[self.name][1](plan):g}"
+        if self.name in MAPPINGS:
+            for change in plan.changes:
+                if change.feature == self.item:
+                    return f"{self.name}.{self.item} with {_text(change.after)}"
+        return f"without {self.rule}"
 
 
 def loosenings(given: Rules, helps: Callable[[Rules], bool] | None = None) -> tuple[Rule, ...]:
@@ -74,26 +98,22 @@ def loosenings(given: Rules, helps: Callable[[Rules], bool] | None = None) -> tu
     looked into only if there would be one without the whole of them.
     """
     rules = [
-        _limit(name, getattr(given, name))
-        for name in LIMITS
-        if getattr(given, name) not in (None, LIMITS[name][0])
+        Rule(name, None, f"{name} = {value:g}")
+        for name, (limitless, _) in LIMITS.items()
+        if (value := getattr(given, name)) not in (None, limitless)
     ]
     for name in (*LISTS, *MAPPINGS):
         entries = getattr(given, name)
         nothing: dict[str, Any] = {name: type(entries)()}
-        if not entries or (
-            len(entries) > 1 and helps is not None and not helps(replace(given, **nothing))
-        ):
+        if len(entries) > 1 and helps is not None and not helps(replace(given, **nothing)):
             continue
-        if name in LISTS:
-            rules += [_entry(name, entry) for entry in entries]
-        else:
-            rules += [_keyed(name, key, value) for key, value in entries.items()]
+        for entry in entries:
+            value = entries[entry] if name in MAPPINGS else entry
+            said = value if isinstance(value, str) and name in LISTS else _text(value)
+            where = f"{name}.{entry} =" if name in MAPPINGS else f"{name}:"
+            rules.append(Rule(name, entry, f"{where} {said}"))
     if given.only is not None:
-        words = f"only = {_text(list(given.only))}"
-        rules.append(
-            Rule(words, lambda limits: replace(limits, only=None), lambda plan: f"without {words}")
-        )
+        rules.append(Rule("only", None, f"only = {_text(list(given.only))}"))
     return tuple(rules)
 
 
@@ -106,41 +126,6 @@ LIMITS: Mapping[str, tuple[Any, Callable[[Plan], Any]]] = {
 """Rules that are one number: its value that limits nothing, and the one that a plan needs."""
 LISTS = ("locked", "forbidden", "together")
 MAPPINGS = ("ranges", "levels", "directions")
-
-
-def _limit(name: str, value: Any) -> Rule:
-    nothing, needed = LIMITS[name]
-    return Rule(
-        f"{name} = {value:g}",
-        lambda limits: replace(limits, **{name: nothing}),
-        lambda plan: f"{name} = {needed(plan):g}",
-    )
-
-
-def _entry(name: str, entry: Any) -> Rule:
-    words = f"{name}: {entry if isinstance(entry, str) else _text(entry)}"
-
-    def drop(limits: Rules) -> Rules:
-        kept: dict[str, Any] = {
-            name: tuple(other for other in getattr(limits, name) if other != entry)
-        }
-        return replace(limits, **kept)
-
-    return Rule(words, drop, lambda plan: f"without {words}")
-
-
-def _keyed(name: str, key: str, value: Any) -> Rule:
-    words = f"{name}.{key} = {_text(value)}"
-
-    def drop(limits: Rules) -> Rules:
-        kept: dict[str, Any] = {name: {k: v for k, v in getattr(limits, name).items() if k != key}}
-        return replace(limits, **kept)
-
-    def needed(plan: Plan) -> str:
-        after = next((change.after for change in plan.changes if change.feature == key), None)
-        return f"without {words}" if after is None else f"{name}.{key} with {_text(after)}"
-
-    return Rule(words, drop, needed)
 
 
 def _text(value: Any) -> str:

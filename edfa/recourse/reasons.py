@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -104,23 +105,19 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         left = np.intersect1d(self.without, self.rows)
         if not len(left):
             return reasons
+        rules, anywhere = self.actions.rules, self._asking_less(min_support=0)
+        anything = self._asking_less(min_support=0, holds_further=False)
         relaxed: tuple[tuple[Reason, Searcher, Rules], ...] = (
             ("rules", self.searcher, self._without_rules),
-            ("too_few_people_there", self._asking_less(min_support=0), self.actions.rules),
-            (
-                "does_not_hold",
-                self._asking_less(min_support=0, holds_further=False),
-                self.actions.rules,
-            ),
+            ("too_few_people_there", anywhere, rules),
+            ("does_not_hold", anything, rules),
         )
-        hopeful = np.zeros(
-            len(self.people), dtype=bool
-        )  # with nothing asked of a plan there would be one
-        hopeful[left] = self._plans(left, relaxed[-1][1], self._without_rules).legal
-        for reason, searcher, rules in relaxed:
-            rows = left[hopeful[left]]
-            if len(rows) and (searcher is not self.searcher or rules != self.actions.rules):
-                planned = rows[self._plans(rows, searcher, rules).legal]
+        # with nothing asked of a plan there would be one
+        hopeful = left[self._plans(left, anything, self._without_rules).legal]
+        for reason, searcher, limits in relaxed:
+            rows = np.intersect1d(hopeful, left)
+            if len(rows) and (searcher is not self.searcher or limits != rules):
+                planned = rows[self._plans(rows, searcher, limits).legal]
                 reasons[planned] = reason
                 left = np.setdiff1d(left, planned)
         by_free, by_locked = self._flips(left)
@@ -143,17 +140,15 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         }
         return Rules(**kept, never_ask=given.never_ask)
 
-    def _asking_less(self, min_support: int, holds_further: bool | None = None) -> Searcher:
-        """The searcher, with less asked of its plans; itself in the paper's reading, which asks
-        nothing.
+    def _asking_less(self, **settings: Any) -> Searcher:
+        """The searcher with other settings of what is asked of its plans; itself in the paper's
+        reading, which asks nothing.
         """
         if self.searcher.sense(self.actions) is None:
             return self.searcher
         searcher = copy(self.searcher)
-        searcher.min_support = min_support
-        searcher.holds_further = (
-            self.searcher.holds_further if holds_further is None else holds_further
-        )
+        for name, value in settings.items():
+            setattr(searcher, name, value)
         return searcher
 
     def _plans(self, rows: IntArray, searcher: Searcher, rules: Rules) -> Plans:
@@ -196,7 +191,7 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         """
         free, locked = (np.zeros(len(rows), dtype=bool) for _ in range(2))
         inside = members(self.people.schema.names, self.people.blanket)
-        if self.people.background.model is None or not len(rows):
+        if not len(rows):
             return free, locked
         swept = sweep(self.people.X[rows], self.people.predictor, self.actions.support, inside)
         for group in (g for g in swept.groups if g.features):

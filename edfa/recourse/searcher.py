@@ -173,6 +173,17 @@ class SearchProblem:
         start, end = grid.starts[grid.owner], grid.starts[grid.owner + 1] - 1
         return np.maximum(first, start), np.minimum(last, end)
 
+    def candidate_of(self, column: IntArray, value: Float32Array) -> IntArray:
+        """The candidate value of the sweep that stands for each value of the known feature
+        ``column``, both (n,); -1 if none does.
+        """
+        grid, found = self.group.grid, np.full(len(value), -1, dtype=np.intp)
+        for k in np.flatnonzero(np.isin(grid.columns, column)):
+            rows = column == grid.columns[k]
+            index = grid.candidate_values[k].index_of(value[rows])
+            found[rows] = np.where(index < 0, -1, grid.starts[k] + index)
+        return found
+
     @cached_property
     def differentiable(self) -> bool:
         """Whether gradients flow through the model to something that it sees."""
@@ -427,23 +438,19 @@ def proper_subsets(to: Float32Array) -> tuple[IntArray, Float32Array]:
     (array([0, 0]), array([[ 1., nan, nan],
            [nan, nan,  2.]], dtype=float32))
     """
-    rows, parts = [], []
+    rows, parts = [np.zeros(0, dtype=np.intp)], [to[:0]]
     size = (~np.isnan(to)).sum(axis=1)
     for count in np.unique(size[size > 1]):
-        same_size = np.flatnonzero(size == count)
-        columns = np.nonzero(~np.isnan(to[same_size]))[1].reshape(len(same_size), count)
-        subsets = ~np.eye(count, dtype=bool)
+        some = np.flatnonzero(size == count)
+        dropped = np.eye(count, dtype=bool)
         if count <= EXACT:
-            subsets = (np.arange(1, 2**count - 1)[:, None] >> np.arange(count) & 1).astype(bool)
-        keep = np.zeros((len(same_size), len(subsets), to.shape[1]), dtype=bool)
-        index = np.broadcast_to(columns[:, None], (len(same_size), *subsets.shape))
-        np.put_along_axis(keep, index, subsets[None], axis=2)
-        rows.append(np.repeat(same_size, len(subsets)))
-        parts.append(
-            np.where(keep, to[same_size][:, None], np.float32(np.nan)).reshape(-1, to.shape[1])
-        )
-    if not rows:
-        return np.zeros(0, dtype=np.intp), to[:0]
+            dropped = (np.arange(1, 2**count - 1)[:, None] >> np.arange(count) & 1) == 0
+        columns = np.nonzero(~np.isnan(to[some]))[1].reshape(-1, count)
+        smaller = np.repeat(to[some][:, None], len(dropped), axis=1)
+        row, subset, change = np.nonzero(np.broadcast_to(dropped, (len(some), *dropped.shape)))
+        smaller[row, subset, columns[row, change]] = np.nan
+        rows.append(np.repeat(some, len(dropped)))
+        parts.append(smaller.reshape(-1, to.shape[1]))
     return np.concatenate(rows), np.concatenate(parts)
 
 

@@ -263,17 +263,13 @@ def _look_up(
     """Whether single numbers hold as far again, and up to the end, (change sets,) each; from the
     sweep.
     """
-    grid, column = problem.group.grid, (~np.isnan(to)).argmax(axis=1)
-    held, ended = np.zeros((2, len(case)), dtype=bool)
-    for swept in np.unique(column):
-        rows, k = np.flatnonzero(column == swept), np.searchsorted(grid.columns, swept)
-        value, *further = (part[rows, swept] for part in (to, again, end))
-        at, *cells = (
-            grid.starts[k] + grid.candidate_values[k].index_of(v) for v in (value, *further)
-        )
-        first, last = (run[case[rows], at] for run in problem.runs)
-        upwards = further[1] >= value
-        held[rows], ended[rows] = (np.where(upwards, last >= cell, first <= cell) for cell in cells)
+    row, column = np.arange(len(case)), (~np.isnan(to)).argmax(axis=1)
+    at, far, last = (
+        problem.candidate_of(column, values[row, column]) for values in (to, again, end)
+    )
+    first_run, last_run = (run[case, at] for run in problem.runs)
+    upwards = end[row, column] >= to[row, column]
+    held, ended = (np.where(upwards, last_run >= cell, first_run <= cell) for cell in (far, last))
     return held, ended
 
 

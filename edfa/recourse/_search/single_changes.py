@@ -311,24 +311,16 @@ def interval(problem: SearchProblem, candidates: Candidates) -> Ends:
 
 def _cell_ends(problem: SearchProblem, plans: Candidates, column: IntArray) -> Ends:
     """The ends of plans (n,) of one change of a ``column`` (n,) whose every value was swept."""
-    grid, row = problem.group.grid, np.arange(len(plans))
-    value, index = plans.to[row, column][:, None], np.arange(len(grid))
-    same_feature = grid.owner == np.searchsorted(grid.columns, column)[:, None]
-    represents = (
-        same_feature & (grid.lower <= value) & ((value < grid.upper) | (value == grid.value))
-    )
-    own = represents.argmax(axis=1)[:, None]
-    # Other features count as failing, so that intervals stay within one feature.
-    fails = ~(same_feature & problem.single_recourse[plans.case])
-    first = np.where(fails & (index < own), index, -1).max(axis=1) + 1
-    last = np.where(fails & (index > own), index, len(grid)).min(axis=1) - 1
-    low, high = (
-        end[at] for end, at in zip(ChangeLayout.of(problem).ends, (first, last), strict=True)
-    )
-    upwards = value[:, 0] > problem.facts[plans.case, column]
+    grid, layout = problem.group.grid, ChangeLayout.of(problem)
+    value = plans.to[np.arange(len(plans)), column]
+    own = problem.candidate_of(column, value)
+    first, last = (run[plans.case, own] for run in problem.runs)
+    low, high = layout.ends[0][first], layout.ends[1][last]
+    upwards = value > problem.facts[plans.case, column]
     least, largest = problem.actions.ends[:, problem.features[column]]
-    high[upwards & (grid.upper[last] > largest)] = np.nan
-    low[~upwards & (grid.lower[first] <= least)] = np.nan
+    # nobody knows what is said around a value that no candidate stands for
+    high[(own < 0) | (upwards & (grid.upper[last] > largest))] = np.nan
+    low[(own < 0) | (~upwards & (grid.lower[first] <= least))] = np.nan
     return low, high
 
 

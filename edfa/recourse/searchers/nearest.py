@@ -434,50 +434,46 @@ def combine(
         usable = usable & ~changes.is_recourse[case[:, None, None], change]
     if change.shape[2] > COMBINED:
         change, usable = _most_helpful(changes, case, change, usable)
-    sets, pairs = _index_sets(change.shape[2], max_changes)
+    sets = _index_sets(change.shape[2], max_changes)
     one, two, three = (usable.take(index, axis=2) for index in sets.T)
     row, donor, set_ = np.nonzero(one & two & three)
     if not len(row):
         return Candidates.none(problem)
     chosen = change[row[:, None], donor[:, None], sets[set_]]
-    key = (pairs[set_, 0] >= 0) * len(case) + row  # pairs first
-    for column in chosen.T:
-        key = key * len(changes) + column
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    set_case, picked = case[row[first]], chosen[first]
-    to = np.full((len(first), len(problem.features)), np.nan, dtype=np.float32)
-    to[np.arange(len(first))[:, None], changes.layout.column[picked]] = changes.to[
-        set_case[:, None], picked
-    ]
+
+    def number(of: IntArray, *parts: IntArray) -> IntArray:
+        """A number for each case and some changes of it."""
+        for part in parts:
+            of = of * len(changes) + part
+        return of
+
+    triple = sets[set_, 1] != sets[set_, 2]  # pairs first
+    _, first = np.unique(number(triple * len(case) + row, *chosen.T), return_index=True)
+    row, donor, picked, triple = row[first], donor[first], chosen[first], triple[first]
+    set_case, to = case[row], np.full((len(first), len(problem.features)), np.nan, dtype=np.float32)
+    new = changes.to[set_case[:, None], picked]
+    to[np.arange(len(first))[:, None], changes.layout.column[picked]] = new
     probabilities = problem.predict(problem.apply(set_case, to))
     fine = problem.is_recourse(set_case, probabilities)
     fine &= problem.fits_together(set_case, to)
     turned = np.flatnonzero(fine)
     fine[turned] = problem.is_sensible(set_case[turned], to[turned])
-    good = np.flatnonzero(fine)
     if not keep_supersets:
-        # the last one: a pair holds no pair
-        works = np.zeros((*usable.shape[:2], len(sets) + 1), dtype=bool)
-        works[row, donor, set_] = fine[inverse]
-        at = first[good]
-        good = good[~works[row[at][:, None], donor[at][:, None], pairs[set_[at]]].any(axis=1)]
-    at = first[good]
-    return Candidates(set_case[good], to[good], donors[row[at], donor[at]], probabilities[good])
+        a, b, c = picked.T
+        pairs = number(row, a, b)[fine & ~triple]
+        for held in (number(row, a, b), number(row, a, c), number(row, b, c)):
+            fine &= ~(triple & np.isin(held, pairs))
+    found = Candidates(set_case, to, donors[row, donor], probabilities)
+    return found.take(fine)
 
 
-def _index_sets(size: int, max_changes: int) -> tuple[IntArray, IntArray]:
-    """Every pair and triple of indices below ``size``, (sets, 3), a pair with its last index twice.
-
-    With the numbers of the pairs that each triple holds, (sets, 3); -1 for a pair.
+def _index_sets(size: int, max_changes: int) -> IntArray:
+    """Every pair and triple of indices below ``size``, (sets, 3), a pair with its last index
+    twice.
     """
-    two = np.array(list(combinations(range(size), 2)), dtype=np.intp).reshape(-1, 2)
+    pairs = [(a, b, b) for a, b in combinations(range(size), 2)]
     triples = combinations(range(size), 3) if max_changes > 2 else ()
-    three = np.array(list(triples), dtype=np.intp).reshape(-1, 3)
-    number = np.full((size, size), -1, dtype=np.intp)
-    number[two[:, 0], two[:, 1]] = np.arange(len(two))
-    of_triples = number[three[:, [0, 0, 1]], three[:, [1, 2, 2]]]
-    sets = np.concatenate([two[:, [0, 1, 1]], three])
-    return sets, np.concatenate([np.full((len(two), 3), -1, dtype=np.intp), of_triples])
+    return np.array([*pairs, *triples], dtype=np.intp).reshape(-1, 3)
 
 
 def _most_helpful(
