@@ -160,6 +160,11 @@ class Background:
         return replace(self, aligned=False, origin=self) if self.aligned else self
 
     @cached_property
+    def costs(self) -> Float64Array:
+        """The card's price of each feature, (features,)."""
+        return self.schema.costs.astype(float)
+
+    @cached_property
     def start(self) -> BoolArray:
         """Which features are known before the first question, (features,)."""
         return np.array([feature.start for feature in self.schema])
@@ -303,7 +308,7 @@ class People(HasBackground):
     provenance: Provenance = field(default_factory=Provenance, repr=False)
 
     def __post_init__(self) -> None:
-        rows, width = np.asarray(self.X, dtype=np.float32), len(self.background.schema)
+        rows, width = np.asarray(self.X, dtype=np.float32), len(self.encoder.columns)
         if rows.ndim != 2 or rows.shape[1] != width:
             raise DataError(f"people are rows of {width} features; X has the shape {rows.shape}")
         if np.isinf(rows).any():
@@ -311,12 +316,14 @@ class People(HasBackground):
         object.__setattr__(self, "X", rows)
         for name in ("person", "seed", "step", "spent"):
             given = getattr(self, name)
-            numbers = np.arange(len(rows)) if given is None else given
+            numbers = np.arange(len(rows)) if given is None and name == "person" else given
             column = np.asarray(numbers, dtype=float if name == "spent" else np.int64)
             if column.ndim and column.shape != (len(rows),):
                 raise DataError(f"{name} has {column.size} numbers for {len(rows)} people")
             object.__setattr__(self, name, column if column.ndim else np.full(len(rows), column))
-        prices = self.overlay.prices_in(self.schema) if self.costs is None else self.costs
+        prices = self.background.costs if self.costs is None else self.costs
+        if self.costs is None and self.overlay.prices:
+            prices = self.overlay.prices_in(self.schema)
         costs = np.asarray(prices, dtype=float)
         object.__setattr__(self, "costs", np.broadcast_to(costs, rows.shape))
         unknown = np.isnan(rows)

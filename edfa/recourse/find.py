@@ -114,7 +114,7 @@ def find_recourse(
         done += len(problem)
         if progress:
             progress(done, total)
-    columns = _join(parts, [problem.features for problem in problems], len(batch.schema))
+    columns = _join(parts, [problem.features for problem in problems], batch.X.shape[1])
     return Plans(
         people=batch,
         decision=decision.astype(np.int64),
@@ -338,8 +338,6 @@ def _for_each_person(
     who are swept.
     """
     group = problem.group
-    if len(group.people) == len(problem):  # everybody is a case of their own
-        return columns | {"of": rows[group.people][case]}
     count = np.bincount(case, minlength=len(problem))
     first = np.cumsum(count) - count
     times = count[group.case]

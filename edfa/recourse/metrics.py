@@ -6,7 +6,7 @@ inliers says nothing without the shares among real people and among shuffled one
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
@@ -239,16 +239,24 @@ class _Checks(NamedTuple):
 
 def _check_plans(plans: Plans, actions: ActionSet, noise: Noise) -> _Checks:
     """Ask the model and the rules about every plan."""
-    checks = _Checks(*(np.zeros(len(plans)) for _ in range(4)))
-    for which, case, problem, to in _problems(plans, actions):
+    background, rows = plans.people.background, plans.people.X[plans.of]
+    if background.model is None:
+        raise DataError(
+            "plans that were read from a file have no predictor; replace theirs to measure them"
+        )
+    searcher = plans.provenance.searcher
+    sense = searcher.sense(actions) if isinstance(searcher, Searcher) else None
+    checks = _Checks(*np.zeros((4, len(plans))))
+    for group in sweep(rows, background.predictor, actions.support, actions.continuous).groups:
+        problem = SearchProblem(group, actions, background, None, sense=sense)
+        which, case, to = group.people, group.case, plans.to[group.people][:, group.mask]
         checks.valid[which] = problem.is_recourse(case, problem.predict(problem.apply(case, to)))
         few = (~np.isnan(to)).sum(axis=1) <= actions.max_changes
         checks.allowed[which] = actions.allows(problem.mask, problem.facts[case], to) & few
         checks.invalidation[which] = noise.rate(problem, case, to)
         plan, smaller = _without_one(to)
-        undone = problem.is_recourse(
-            case[plan], problem.predict(problem.apply(case[plan], smaller))
-        )
+        probabilities = problem.predict(problem.apply(case[plan], smaller))
+        undone = problem.is_recourse(case[plan], probabilities)
         undone &= problem.is_sensible(case[plan], smaller)
         checks.redundant[which] = np.bincount(plan, weights=undone, minlength=len(which))
     return checks
@@ -263,24 +271,6 @@ def _without_one(to: Float32Array) -> tuple[IntArray, Float32Array]:
     smaller = to[row]
     smaller[np.arange(len(row)), column] = np.nan
     return row, smaller
-
-
-def _problems(
-    plans: Plans, actions: ActionSet
-) -> Iterator[tuple[IntArray, IntArray, SearchProblem, Float32Array]]:
-    """The plans of people who know the same: their indices, the case of each, the problem, the
-    change sets.
-    """
-    background, rows = plans.people.background, plans.people.X[plans.of]
-    if background.model is None:
-        raise DataError(
-            "plans that were read from a file have no predictor; replace theirs to measure them"
-        )
-    searcher = plans.provenance.searcher
-    sense = searcher.sense(actions) if isinstance(searcher, Searcher) else None
-    for group in sweep(rows, background.predictor, actions.support, actions.continuous).groups:
-        problem = SearchProblem(group, actions, background, None, sense=sense)
-        yield group.people, group.case, problem, plans.to[group.people][:, group.mask]
 
 
 def _distances(plans: Plans, actions: ActionSet) -> Float64Array:

@@ -69,15 +69,12 @@ class NoPlanReasons(Mapping[int, NoPlan]):
                 raise KeyError(row)
             reason = self.reasons[row]
             unlock = self._unlock(row) if reason == "more_information_needed" else ()
-            person, seed, step = (
-                int(n[row]) for n in (self.people.person, self.people.seed, self.people.step)
-            )
-            loosening = (
-                self._loosening(row) if reason in ("rules", "too_few_people_there") else Loosening()
-            )
-            self._loosened[row] = NoPlan(
-                person, seed, step, reason, unlock, loosening.rules, loosening.words
-            )
+            people = self.people
+            person, seed, step = (int(n[row]) for n in (people.person, people.seed, people.step))
+            loosening = Loosening()
+            if reason in ("rules", "too_few_people_there"):
+                loosening = self._loosening(row)
+            self._loosened[row] = NoPlan(person, seed, step, reason, unlock, *loosening)
         return self._loosened[row]
 
     @cached_property

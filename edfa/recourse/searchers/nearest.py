@@ -394,11 +394,12 @@ def _growing_sets(changes: SingleChanges, case: IntArray) -> Candidates:
     )
     gain = np.take_along_axis(score, change, axis=1)
     change = np.take_along_axis(change, np.argsort(-gain, axis=1, kind="stable"), axis=1)
-    count, row = change.shape[1], np.arange(len(case))[:, None]
+    row, index = np.arange(len(case))[:, None], np.arange(change.shape[1])
+    value, column = changes.to[case[:, None], change], changes.layout.column[change]
+    grown = np.where(index[:, None] >= index, value[:, None], np.float32(np.nan))
+    count = len(index)
     to = np.full((len(case), count, len(problem.features)), np.nan, dtype=np.float32)
-    for k in range(count):
-        value, column = changes.to[case, change[:, k]], changes.layout.column[change[:, k]]
-        to[row, np.arange(k, count), column[:, None]] = value[:, None]
+    to[row[:, None], index[:, None], column[:, None]] = grown
     return Candidates.of(np.repeat(case, count), to.reshape(-1, to.shape[2]))
 
 
