@@ -12,6 +12,7 @@ import pytest
 from advisors import begin, part_way, walk, words
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import edfa
 from edfa import Advisor, Interview, Overlay, Rules, Table
@@ -192,7 +193,7 @@ def test_the_cards_rules_hold_without_being_given(monkeypatch):
     made = Advisor(
         predictor=edfa.SubsetXGB(n_estimators=10), blanket=BLANKET, searcher="nearest"
     ).fit(table)
-    assert made.fingerprint != replace(made).fit(plain).fingerprint
+    assert made.fingerprint != clone(made).fit(plain).fingerprint
     person = words(table)[0]
     asked = [held.question.feature for held in walk(begin(made, person), person) if held.question]
     assert sorted(asked) == ["checking_status", "savings_status"]
@@ -201,7 +202,7 @@ def test_the_cards_rules_hold_without_being_given(monkeypatch):
         table.test, edfa.acquisition.RandomBlanket(BLANKET), made.fitted.model, "inf", explain=False
     )
     assert (run.when[:, schema.index("duration")] < 0).all()
-    paper = replace(made, rules=Rules(reading="paper")).fit(table)
+    paper = clone(made).set_params(rules=Rules(reading="paper")).fit(table)
     asked = [held.question.feature for held in walk(begin(paper, person), person) if held.question]
     assert "duration" in asked
     assert paper.certificate.rules == ("reading = paper",)
