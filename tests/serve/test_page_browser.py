@@ -238,7 +238,7 @@ def test_a_phone_shows_everything_without_sideways_scrolling(open_page, server, 
 def test_german(open_page, server):
     page = open_page("de")
     begin(page)
-    assert "Noch höchstens 2 Fragen" in page.inner_text(".caption")
+    assert "Es bleiben höchstens 2 Fragen" in page.inner_text(".caption")
     arrive(page, server, ALL, "de")
     assert page.get_attribute("html", "lang") == "de"
     assert page.inner_text("h1").startswith("Nach dem, was wir wissen")
