@@ -24,7 +24,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils import Bunch
 
@@ -38,7 +38,7 @@ from edfa.predictors.user_model.files import (
     write_model,
 )
 from edfa.predictors.user_model.onnx import OnnxModel
-from edfa.predictors.user_model.skops_file import unpack
+from edfa.predictors.user_model.skops_file import needs_trial, unpack
 
 sio = pytest.importorskip("skops.io")
 bounded = settings(max_examples=some(50), deadline=None, suppress_health_check=list(HealthCheck))
@@ -224,6 +224,21 @@ def test_neighbours_of_other_classes_are_refused():
         model._y = labels
         with pytest.raises(UnreadableError, match="class"):
             unpack(sio.dumps(model), "model.skops")
+
+
+@pytest.mark.parametrize(
+    ("model", "tried"),
+    [
+        (RandomForestClassifier(n_estimators=2), False),
+        (make_pipeline(StandardScaler(), LogisticRegression()), False),
+        (KNeighborsClassifier(algorithm="kd_tree"), True),
+        (make_pipeline(StandardScaler(), xgb.XGBClassifier(n_estimators=2)), True),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_not_known_to_be_looked_through_is_tried_in_another_process(model, tried):
+    fitted = model.fit(people()[["age"]].to_numpy(), np.unique(outcome(), return_inverse=True)[1])
+    assert needs_trial(sio.dumps(fitted), "model.skops") == tried
 
 
 @pytest.mark.skipif(

@@ -13,7 +13,7 @@ from edfa.data.read import open_parquet, read_parquet
 from edfa.errors import ModelError, UnreadableError
 from edfa.predictors.user_model.ask import FittedModel, Kind
 from edfa.predictors.user_model.formats import MODEL_LIMIT, parse_model, write_model
-from edfa.predictors.user_model.skops_file import holds_booster
+from edfa.predictors.user_model.skops_file import needs_trial
 from edfa.predictors.user_model.trial import try_in_child
 from edfa.reading import existing, read_bytes
 
@@ -53,9 +53,7 @@ def read_model(
     MissingExtraError
         If the library that reads it is not installed.
     """
-    if name.endswith((".onnx", ".txt")) or (
-        name.endswith(".skops") and holds_booster(content, name)
-    ):
+    if name.endswith((".onnx", ".txt")) or (name.endswith(".skops") and needs_trial(content, name)):
         try_in_child(name, content, rows)
     return parse_model(name, content, kind)
 

@@ -3,8 +3,8 @@
 skops builds an object only of types that are trusted. It trusts scikit-learn's public estimators
 and numpy's functions of numbers; ``TRUSTED`` adds what fitted models hold besides. It is a list in
 code: what a file asks for is never trusted because it asks. A trusted type may still hold damaged
-content, which is what ``check_nodes`` is for; boosters are read by their own libraries, which is
-what ``try_in_child`` is for.
+content: ``check_nodes`` looks at what native code would index by, and what it does not know is
+tried in another process by ``try_in_child``.
 """
 
 import io
@@ -18,7 +18,7 @@ from edfa.errors import MissingExtraError, UnreadableError
 from edfa.predictors.user_model.check_nodes import check_nodes
 from edfa.reading import MEGABYTE, parse_json
 
-__all__ = ["TRUSTED", "holds_booster", "pack", "unpack"]
+__all__ = ["TRUSTED", "needs_trial", "pack", "unpack"]
 
 UNPACKED_LIMIT = 2048 * MEGABYTE
 MOST_ENTRIES = 200_000  # a forest has five for each tree
@@ -51,6 +51,28 @@ TRUSTED = (
     "collections.OrderedDict",
     "collections.defaultdict",
 )
+# Modules of which nothing is indexed in native code that ``check_nodes`` has not looked at. What is
+# from elsewhere (neighbours' trees, sparse matrices, boosters) is read in another process first.
+CHECKED = (
+    "builtins.",
+    "collections.",
+    "functools.",
+    "numpy.",
+    "sklearn._loss.",
+    "sklearn.calibration.",
+    "sklearn.compose.",
+    "sklearn.discriminant_analysis.",
+    "sklearn.ensemble.",
+    "sklearn.impute.",
+    "sklearn.linear_model.",
+    "sklearn.naive_bayes.",
+    "sklearn.neural_network.",
+    "sklearn.pipeline.",
+    "sklearn.preprocessing.",
+    "sklearn.svm.",
+    "sklearn.tree.",
+    "sklearn.utils.",
+)
 # How skops builds the parts of the models above. Bound methods and operators are none of them.
 LOADERS = frozenset(
     "BytearrayNode BytesNode CachedNode ConstructorFromReduceNode DTypeNode "
@@ -74,12 +96,14 @@ def pack(model: Any) -> bytes | None:
         return None
 
 
-def holds_booster(content: bytes, name: str) -> bool:
-    """Whether a skops file has a model of XGBoost's or LightGBM's in it; UnreadableError as for
-    ``unpack``.
+def needs_trial(content: bytes, name: str) -> bool:
+    """Whether a skops file has a part that ``check_nodes`` cannot look through, so that it is to be
+    read in a process of its own first; UnreadableError as for ``unpack``.
     """
-    modules = {str(node.get("__module__")) for node in _read_nodes(content, name)}
-    return any(module.startswith(("xgboost", "lightgbm")) for module in modules)
+    modules = {
+        str(node["__module__"]) for node in _read_nodes(content, name) if "__module__" in node
+    }
+    return not all(f"{module}.".startswith(CHECKED) for module in modules)
 
 
 def unpack(content: bytes, name: str) -> Any:
