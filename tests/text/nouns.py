@@ -45,7 +45,6 @@ def every_noun(table, blanket, start, answers):
         "units": blanket,
         "stability": stability(table.train, B=2),
         "comparison": compare(table.train),
-        "person": asked.partition.person(0),
         "trajectory": asked,
         "one_trajectory": edfa.acquire(
             table.test.frame.iloc[:1], policy, model, budget="inf", reference=table.train
