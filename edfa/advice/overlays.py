@@ -42,17 +42,22 @@ class Overlays(NamedTuple):
         One that cannot be understood, does not fit the card or loosens the operator's rules is
         that person's error.
         """
-        which, texts = pd.factorize(cells.map(_text).to_numpy(dtype=object))
-        distinct: list[Overlay] = []
+        said, texts = pd.factorize(cells.map(_text).to_numpy(dtype=object))
+        distinct: dict[str, Overlay] = {}
         messages: dict[int, str] = {}
-        for text in texts:
+        keys = []
+        for number, text in enumerate(texts):
             try:
-                distinct.append(_understand(text, fitted))
+                overlay = _understand(text, fitted)
             except EdfaError as error:
-                messages[len(distinct)] = f"overlay: {str(error).removeprefix('overlay.')}"
-                distinct.append(NO_OVERLAY)
-        errors = {row: messages[i] for row, i in enumerate(which.tolist()) if i in messages}
-        return cls(distinct, which, errors)
+                messages[number] = f"overlay: {str(error).removeprefix('overlay.')}"
+                overlay = NO_OVERLAY
+            keys.append(overlay.to_json())
+            distinct.setdefault(keys[-1], overlay)
+        errors = {row: messages[i] for row, i in enumerate(said.tolist()) if i in messages}
+        places = {key: place for place, key in enumerate(distinct)}
+        which = np.array([places[key] for key in keys], dtype=np.intp)[said]
+        return cls([*distinct.values()], which, errors)
 
     @classmethod
     def none(cls, people: int) -> "Overlays":
