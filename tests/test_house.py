@@ -71,3 +71,12 @@ def test_a_trace_counts_modules_whose_functions_run(house):
     assert [*found] == ["edfa.errors"]
     hint("ab", ["abc"])
     assert [*found] == ["edfa.errors"]
+
+
+def test_what_is_above_its_bar_may_not_grow(house):
+    assert house.judge(9, bar=10, so_far=10) == ("", False)
+    verdict, fails = house.judge(12, bar=10, so_far=12)
+    assert "above the bar" in verdict
+    assert not fails
+    assert house.judge(13, bar=10, so_far=12)[1]
+    assert house.judge(11, bar=10, so_far=10)[1]
