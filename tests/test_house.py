@@ -2,12 +2,14 @@
 
 import ast
 import importlib.util
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
-FILE = Path(__file__).parents[1] / "tools" / "house.py"
+ROOT = Path(__file__).parents[1]
+FILE = ROOT / "tools" / "house.py"
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +82,18 @@ def test_what_is_above_its_bar_may_not_grow(house):
     assert not fails
     assert house.judge(13, bar=10, so_far=12)[1]
     assert house.judge(11, bar=10, so_far=10)[1]
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_the_modules_that_a_page_names_are_there(page):
+    folders = (ROOT, ROOT / "edfa")
+    start = r"(?:edfa|edfa_serve|edfa_studies|tests|tools|benchmarks)/"
+    if page.name == "architecture.md":  # says all paths below edfa/ without it
+        start = ""
+    found = re.findall(rf"`({start}[\w/*.]+\.(?:py|pyi|toml))`", page.read_text(encoding="utf-8"))
+    own = {  # what a guide has its reader write
+        "edfa/acquisition/cheapest.py",
+        "edfa_studies/measures/questions.py",
+    }
+    missing = [name for name in found if not any([*folder.glob(name)] for folder in folders)]
+    assert {*missing} <= own
