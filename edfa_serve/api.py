@@ -121,7 +121,7 @@ reading = APIRouter(prefix=HERE, tags=["interview"], responses=READS, route_clas
 acting = APIRouter(prefix=HERE, tags=["interview"], responses=ACTS, route_class=TurnRoute)
 
 
-class Deed:
+class Action:
     """One action in the interview of a request, which may be sent again."""
 
     def __init__(self, token: str, service: Service, key: str | None, path: str) -> None:
@@ -146,11 +146,11 @@ class Deed:
         return states.interview_state(self.do(given, kind, content))
 
 
-async def _deed(request: Request, token: Token, service: Serving, key: Key = None) -> Deed:
-    return Deed(token, service, key, request.url.path)
+async def _action(request: Request, token: Token, service: Serving, key: Key = None) -> Action:
+    return Action(token, service, key, request.url.path)
 
 
-Doing = Annotated[Deed, Depends(_deed)]
+Acting = Annotated[Action, Depends(_action)]
 
 
 def _check_facts(service: Service, facts: Mapping[str, Any]) -> None:
@@ -219,72 +219,72 @@ def delete(service: Serving, token: Token) -> Response:
 
 
 @acting.post("/answers")
-def answers(deed: Doing, given: models.Answers) -> models.InterviewState:
+def answers(action: Acting, given: models.Answers) -> models.InterviewState:
     """Tell one or more facts, asked for or not."""
-    _check_facts(deed.service, given.facts)
-    return deed.state(given, "answer", {"facts": given.facts})
+    _check_facts(action.service, given.facts)
+    return action.state(given, "answer", {"facts": given.facts})
 
 
 @acting.post("/declines")
-def declines(deed: Doing, given: models.Decline) -> models.InterviewState:
+def declines(action: Acting, given: models.Decline) -> models.InterviewState:
     """Rather not tell a fact: it is not asked again, and what comes next is planned without it."""
-    _at(("feature",), deed.service.advisor.schema.index, given.feature)
-    return deed.state(given, "decline", {"name": given.feature})
+    _at(("feature",), action.service.advisor.schema.index, given.feature)
+    return action.state(given, "decline", {"name": given.feature})
 
 
 @acting.post("/undo")
-def undo(deed: Doing, given: models.Undo) -> models.InterviewState:
+def undo(action: Acting, given: models.Undo) -> models.InterviewState:
     """Take back the last answer or refusal, or the one about a feature."""
     if given.feature is not None:
-        _at(("feature",), deed.service.advisor.schema.index, given.feature)
-    return deed.state(given, "undo", {"name": given.feature})
+        _at(("feature",), action.service.advisor.schema.index, given.feature)
+    return action.state(given, "undo", {"name": given.feature})
 
 
 @acting.post("/overlay")
-def overlay(deed: Doing, given: models.SetOverlay) -> models.InterviewState:
+def overlay(action: Acting, given: models.SetOverlay) -> models.InterviewState:
     """Plan again with what is hard or impossible for the person."""
-    schema, limits = deed.service.advisor.schema, given.overlay
+    schema, limits = action.service.advisor.schema, given.overlay
     for field in ("locked", "difficulty", "ranges", "levels", "never_ask"):
         for name in getattr(limits, field):
             _at(("overlay", field), schema.index, name)
-    return deed.state(
+    return action.state(
         given, "overlay", {"overlay": limits.model_dump(exclude_defaults=True, mode="json")}
     )
 
 
 @acting.post("/language")
-def speak(request: Request, deed: Doing, given: models.Speak) -> models.InterviewState:
+def speak(request: Request, action: Acting, given: models.Speak) -> models.InterviewState:
     """Go on in another language."""
     _check_language(settings_of(request), given.language)
-    return deed.state(given, "language", {"language": given.language})
+    return action.state(given, "language", {"language": given.language})
 
 
 @acting.post("/choice")
-def choice(deed: Doing, given: models.Choice) -> models.InterviewState:
+def choice(action: Acting, given: models.Choice) -> models.InterviewState:
     """Choose a plan that is offered."""
-    return _at(("plan",), deed.state, given, "choose", {"plan": given.plan})
+    return _at(("plan",), action.state, given, "choose", {"plan": given.plan})
 
 
 @acting.post("/stop")
-def stop(deed: Doing, given: models.Step) -> models.InterviewState:
+def stop(action: Acting, given: models.Step) -> models.InterviewState:
     """Want no more questions."""
-    return deed.state(given, "stop", {})
+    return action.state(given, "stop", {})
 
 
 @acting.post("/go-on")
-def go_on(deed: Doing, given: models.Step) -> models.InterviewState:
+def go_on(action: Acting, given: models.Step) -> models.InterviewState:
     """Want to be asked on, although one may act or has stopped."""
-    return deed.state(given, "go_on", {})
+    return action.state(given, "go_on", {})
 
 
 @acting.post("/let-down")
-def let_down(deed: Doing, given: models.LetDown) -> models.InterviewState:
+def let_down(action: Acting, given: models.LetDown) -> models.InterviewState:
     """Report that the plan was done and did not lead where it should. The operator sees it, with
     the plan.
     """
-    session = deed.service.find(deed.token)
+    session = action.service.find(action.token)
     content = {"plan": given.plan or session.chosen, "may_act": session.record.standing.may_act}
-    return deed.state(given, "let_down", content)
+    return action.state(given, "let_down", content)
 
 
 @reading.get("/plans")
@@ -303,12 +303,12 @@ def what_if(service: Serving, token: Token, given: models.Suppose) -> models.Sup
 
 
 @router.post(f"{HERE}/receipt", tags=["receipt"], response_model=models.ReceiptBody, responses=ACTS)
-def hand_out_receipt(deed: Doing, given: models.Step | None = None) -> Response:
+def hand_out_receipt(action: Acting, given: models.Step | None = None) -> Response:
     """A receipt of the interview as it stands, to keep; signed if the operator has a key. That it
     was is recorded.
     """
-    session = deed.do(given or models.Step(), "receipt", {"time": now()})
-    return _again(deed.service, deed.token, session.seq)
+    session = action.do(given or models.Step(), "receipt", {"time": now()})
+    return _again(action.service, action.token, session.seq)
 
 
 @router.get(
@@ -336,14 +336,14 @@ def _again(service: Service, token: str, seq: int | None = None) -> Response:
         "no-token", "unknown-interview", "no-letters", "conflict", "other-advisor", "unusable"
     ),
 )
-def letter(request: Request, deed: Doing, given: models.LetterWanted) -> models.LetterState:
+def letter(request: Request, action: Acting, given: models.LetterWanted) -> models.LetterState:
     """The letter that a lender may send to somebody who was refused."""
     write = getattr(request.app.state, "write_letter", None)  # see create_app
     if write is None:
         raise ProblemError("no-letters", "the operator has declared no letter.toml")
-    session = deed.service.find(deed.token)
+    session = action.service.find(action.token)
     text, audit = write(session, given.template)
-    return models.LetterState(seq=deed.do(given, "letter", audit).seq, html=text)
+    return models.LetterState(seq=action.do(given, "letter", audit).seq, html=text)
 
 
 @router.put(

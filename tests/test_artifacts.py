@@ -272,7 +272,7 @@ def test_a_model_of_fortran_ordered_rows_answers_the_same_once_it_is_read(tmp_pa
     rows = np.asfortranarray(random.normal(size=(400, 3)).astype(np.float32))
     chance = 1 / (1 + np.exp(-rows[:, 0]))
     model = edfa.SubsetXGB(n_estimators=5).fit(
-        rows, (chance > 0.5).astype(int), chances=np.stack([1 - chance, chance], axis=1)
+        rows, (chance > 0.5).astype(int), soft_labels=np.stack([1 - chance, chance], axis=1)
     )
     model.to_folder(tmp_path / "model")
     again = edfa.SubsetXGB.from_folder(tmp_path / "model")

@@ -34,7 +34,7 @@ from edfa.advice.fitted import (
     sweep_directions,
 )
 from edfa.advice.interview import Interview
-from edfa.advice.on_workers import Cluster, open_crew, roll_out_away
+from edfa.advice.on_workers import Cluster, open_pool, roll_out_remote
 from edfa.advice.promise import certify_people, choose_reference, dry_run, learn_judges, roll_out
 from edfa.advice.receipt import Receipt, Verification
 from edfa.advice.user_model import blanket_of_model, check_reference
@@ -282,7 +282,9 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         searcher.fit(train)
         if not model.refits:
             policy.set_params(aligned=False)
-        policy.fit(train, model.for_questions, n_jobs=n_jobs, progress=partial(report, "policy"))
+        policy.fit(
+            train, model.acquisition_model, n_jobs=n_jobs, progress=partial(report, "policy")
+        )
         model = keep_path(model, policy, searcher, self.budget, given, self.seed)
         signal = usual_signal if self.signal is None else self.signal
         fitted = replace(
@@ -425,8 +427,8 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         if scheduler is None:
             records = roll_out(fitted, calibration.X, steps, n_jobs).records
         else:
-            with open_crew(fitted, Cluster(scheduler, folder)) as crew:
-                records = roll_out_away(crew, calibration.X, steps)
+            with open_pool(fitted, Cluster(scheduler, folder)) as pool:
+                records = roll_out_remote(pool, calibration.X, steps)
         self.fitted_ = certify_people(fitted, calibration, records, dry)
         return self._certified()
 

@@ -19,7 +19,7 @@ import pandas as pd
 from edfa.advice.batch import COLUMNS, advise
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.kept_parts import Block, KeptParts, open_parts
-from edfa.advice.on_workers import Cluster, open_crew
+from edfa.advice.on_workers import Cluster, open_pool
 from edfa.advice.overlays import read_overlays
 from edfa.advice.people_files import FORMATS, check_format, chunks, source_files, write_advice
 from edfa.advice.receipt import versions
@@ -90,9 +90,9 @@ def advise_file(
     own = _OverlaySource(overlays)
     with open_parts(result, _identity(fitted, k, own.column)) as kept:
         run = _Run(fitted, sources, own, kept, chunk, progress)
-        with open_crew(fitted, workers) as crew:
+        with open_pool(fitted, workers) as pool:
             tasks = ((part, (part.frame, part.cells, k)) for part in run.parts())
-            for part, (advice, seconds) in crew.results(_advise, tasks):
+            for part, (advice, seconds) in pool.results(_advise, tasks):
                 run.store(part, advice, seconds)
         if not run.counts["people"]:
             raise EmptyTableError(f"{Path(rows).name} has no rows")

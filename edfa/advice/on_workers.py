@@ -26,7 +26,7 @@ from edfa.parallel import count_jobs
 from edfa.typing import Float32Array
 from edfa.workers import SerialExecutor, open_workers, worker_died
 
-__all__ = ["Cluster", "Crew", "open_crew", "roll_out_away"]
+__all__ = ["Cluster", "WorkerPool", "open_pool", "roll_out_remote"]
 
 Task = TypeVar("Task")
 Args = tuple[Any, ...]
@@ -47,7 +47,7 @@ class Cluster(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Crew:
+class WorkerPool:
     """``count`` workers who know one advisor: threads of this process, or those of a cluster."""
 
     fitted: FittedAdvisor
@@ -99,8 +99,8 @@ class Crew:
             )
 
 
-def roll_out_away(
-    crew: Crew,
+def roll_out_remote(
+    pool: WorkerPool,
     X: Float32Array,  # noqa: N803
     progress: Callable[[int, int], None] | None = None,
 ) -> Records:
@@ -110,12 +110,12 @@ def roll_out_away(
     ``progress`` is called with the numbers of people who are done, and of all.
     """
     parts: dict[int, Records] = {}
-    judge = draw_judges(crew.fitted, X)
+    judge = draw_judges(pool.fitted, X)
     tasks = (
         (first, (X[first : first + PEOPLE], judge[first : first + PEOPLE]))
         for first in range(0, len(X), PEOPLE)
     )
-    for first, records in crew.results(ask_and_judge, tasks):
+    for first, records in pool.results(ask_and_judge, tasks):
         parts[first] = replace(records, person=records.person + first)
         if progress:
             progress(sum(len(part.people) for part in parts.values()), len(X))
@@ -123,20 +123,20 @@ def roll_out_away(
 
 
 @contextmanager
-def open_crew(fitted: FittedAdvisor, workers: int | Cluster | None = -1) -> Iterator[Crew]:
+def open_pool(fitted: FittedAdvisor, workers: int | Cluster | None = -1) -> Iterator[WorkerPool]:
     """So many threads of this process (-1: one a processor), or the workers of a cluster."""
     if isinstance(workers, Cluster):
         with open_workers(scheduler=workers.scheduler) as away:
-            yield Crew(fitted, away.executor, away.count, workers)
+            yield WorkerPool(fitted, away.executor, away.count, workers)
         return
     count = count_jobs(workers)
     if count == 1:
-        yield Crew(fitted, SerialExecutor(), 1)
+        yield WorkerPool(fitted, SerialExecutor(), 1)
         return
     # Each job has a processor of its own: what multiplies matrices on all of them would only be in
     # the others' way.
     with threadpool_limits(1), ThreadPoolExecutor(count) as pool:
-        yield Crew(fitted, pool, count)
+        yield WorkerPool(fitted, pool, count)
 
 
 _held: dict[str, FittedAdvisor] = {}  # on a worker: the advisor it works with

@@ -333,7 +333,7 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
 
     @property
-    def for_questions(self) -> "Predictor":
+    def acquisition_model(self) -> "Predictor":
         """The model that questions are ordered by: this one, unless it is dear to ask."""
         return self
 

@@ -110,7 +110,7 @@ class SubsetXGB(Predictor):
 
     Attributes
     ----------
-    rows_, codes_, chances_
+    rows_, codes_, soft_labels_
         The training rows (rows, features), the positions of their classes in ``classes_`` (rows,)
         and, if it learns from those, another model's probabilities (rows, classes), from which the
         model for a subset is trained when it is first needed.
@@ -121,7 +121,7 @@ class SubsetXGB(Predictor):
         The subsets that have a model of their own, (subsets, features): none in mode ``"nan"``;
         None: every subset has, for in mode ``"mixed"`` none are named yet.
     training_hash_
-        SHA-256 of ``rows_``, ``codes_``, ``chances_`` and ``held_out_``.
+        SHA-256 of ``rows_``, ``codes_``, ``soft_labels_`` and ``held_out_``.
     xgboost_version_
         The XGBoost that trains the models, or has trained those that are part of what was learnt.
 
@@ -190,19 +190,22 @@ class SubsetXGB(Predictor):
         y: Any,
         *,
         progress: Progress | None = None,
-        chances: Any = None,
+        soft_labels: Any = None,
         held_out: Any = None,
     ) -> Self:
         """Learn from encoded rows, as every predictor does, or from what another model says of them
         (distillation).
 
-        ``chances`` (rows, classes) are another model's probabilities of the classes in ascending
-        order; the rows' own classes then decide nothing but which rows are held out. The prior is
-        the mean of ``chances``. ``held_out`` (n,) are the positions of the rows that stop training
+        ``soft_labels`` (rows, classes) are another model's probabilities of the classes, in
+        ascending order; the rows' own classes then decide nothing but which rows are held out. The
+        prior is the mean of ``soft_labels``. ``held_out`` (n,) are the rows that stop training
         early; None: a fifth of each class is drawn. Rows that are made of one another must be on
         one side.
         """
-        self._given = None if chances is None else np.asarray(chances, dtype=np.float32), held_out
+        self._given = (
+            None if soft_labels is None else np.asarray(soft_labels, dtype=np.float32),
+            held_out,
+        )
         try:
             super().fit(X, y, progress=progress)
         finally:
@@ -226,12 +229,12 @@ class SubsetXGB(Predictor):
         # an error now rather than at the first question
         sample_weights(self.class_weight, self.classes_[codes])
         self.rows_, self.codes_ = matrix, codes
-        self.chances_, self.held_out_ = self._given
+        self.soft_labels_, self.held_out_ = self._given
         learnt: list[AnyArray] = [matrix, codes]
-        if self.chances_ is not None:
-            self._check_chances(self.chances_)
-            self.prior_ = self.chances_.mean(axis=0, dtype=float)
-            learnt.append(self.chances_)
+        if self.soft_labels_ is not None:
+            self._check_soft_labels(self.soft_labels_)
+            self.prior_ = self.soft_labels_.mean(axis=0, dtype=float)
+            learnt.append(self.soft_labels_)
         if self.held_out_ is None:
             self.inner_split_ = inner_split(codes, self.seed)
         else:
@@ -251,15 +254,16 @@ class SubsetXGB(Predictor):
         if progress:
             progress(1, 1)
 
-    def _check_chances(self, chances: Float32Array) -> None:
+    def _check_soft_labels(self, soft_labels: Float32Array) -> None:
         """Check another model's probabilities to learn from, (rows, classes)."""
         shape = len(self.rows_), len(self.classes_)
-        if chances.shape != shape or not np.allclose(chances.sum(axis=1), 1, atol=1e-3):
+        if soft_labels.shape != shape or not np.allclose(soft_labels.sum(axis=1), 1, atol=1e-3):
             raise DataError(
-                f"chances: {shape[0]} rows of {shape[1]} probabilities, not of {chances.shape}"
+                f"soft_labels: {shape[0]} rows of {shape[1]} probabilities, "
+                f"not of {soft_labels.shape}"
             )
         if self.class_weight is not None:
-            raise SettingError("class_weight is about outcomes; chances are learnt as they are")
+            raise SettingError("class_weight is about outcomes; soft_labels are learnt as they are")
 
     def _reset_derived(self) -> None:
         """Locks, and what is worked out from boosters and never sent to another process."""
@@ -451,7 +455,7 @@ class SubsetXGB(Predictor):
             "rows": self.rows_,
             "codes": self.codes_,
             "classes": np.asarray(self.classes_),
-            "chances": self.chances_,
+            "soft_labels": self.soft_labels_,
             "held_out": self.held_out_,
         }
         arrays = {name: array for name, array in learnt.items() if array is not None}
@@ -476,9 +480,9 @@ class SubsetXGB(Predictor):
             rows, width = arrays["rows"].shape
             check_arrays(arrays, {"codes": ("i", rows), "classes": ("iufb", None)}, TRAIN_FILE)
             outcomes = arrays["classes"][arrays["codes"]]
-            chances, held_out = arrays.get("chances"), arrays.get("held_out")
+            soft_labels, held_out = arrays.get("soft_labels"), arrays.get("held_out")
             model = cls._from_settings(settings, folder)
-            model.fit(arrays["rows"], outcomes, chances=chances, held_out=held_out)
+            model.fit(arrays["rows"], outcomes, soft_labels=soft_labels, held_out=held_out)
             if "kept" in arrays:
                 check_arrays(arrays, {"kept": ("u", None, width)}, TRAIN_FILE)
                 model = model.keeping(arrays["kept"])
@@ -537,8 +541,8 @@ class SubsetXGB(Predictor):
             matrix, rows = masked_copies(self.rows_[rows], rows, self.seed)
         else:
             matrix = self.rows_[rows][:, mask]
-        if self.chances_ is not None:
-            return _of_chances(matrix, self.chances_[rows])
+        if self.soft_labels_ is not None:
+            return _of_soft_labels(matrix, self.soft_labels_[rows])
         codes = self.codes_[rows]
         weights = sample_weights(self.class_weight, self.classes_[codes])
         return xgb.DMatrix(np.ascontiguousarray(matrix), label=codes, weight=weights, nthread=1)
@@ -695,15 +699,17 @@ class Forest:
         )
 
 
-def _of_chances(matrix: Float32Array, chances: Float32Array) -> xgb.DMatrix:
+def _of_soft_labels(matrix: Float32Array, soft_labels: Float32Array) -> xgb.DMatrix:
     """Rows to learn probabilities from; of more than two classes each row is there once a class,
     weighted by it.
     """
-    if chances.shape[1] == 2:
-        return xgb.DMatrix(np.ascontiguousarray(matrix), label=chances[:, 1], nthread=1)
-    classes = chances.shape[1]
+    if soft_labels.shape[1] == 2:
+        return xgb.DMatrix(np.ascontiguousarray(matrix), label=soft_labels[:, 1], nthread=1)
+    classes = soft_labels.shape[1]
     label, each = np.tile(np.arange(classes), len(matrix)), np.repeat(matrix, classes, axis=0)
-    return xgb.DMatrix(np.ascontiguousarray(each), label=label, weight=chances.ravel(), nthread=1)
+    return xgb.DMatrix(
+        np.ascontiguousarray(each), label=label, weight=soft_labels.ravel(), nthread=1
+    )
 
 
 def _check_held_out(held_out: Any, rows: int) -> Int64Array:

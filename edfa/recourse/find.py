@@ -15,10 +15,10 @@ from edfa.explanation.necessity import Sweep, sweep
 from edfa.parallel import count_jobs, map_parallel
 from edfa.people import HasPeople, People
 from edfa.recourse._search.single_changes import interval
+from edfa.recourse.plan_filter import farthest
 from edfa.recourse.plans import NUMBERS, Plans
 from edfa.recourse.reasons import NoPlanReasons
 from edfa.recourse.searcher import Candidates, Keys, Searcher, SearchProblem, rank_in_case
-from edfa.recourse.sense import farthest
 from edfa.recourse.survival import Survival
 from edfa.typing import BoolArray, Float64Array, IntArray
 
@@ -100,9 +100,10 @@ def find_recourse(
         rules = (rules or NO_RULES).tighten(batch.overlay)
     actions = searcher.action_set(rules, batch, goal)
     rows, swept, decision = _sweep(batch, searcher, goal, actions.free & bool(searcher.uses_sweep))
-    sense = searcher.sense(actions)
+    wanted = searcher.plan_filter(actions)
     problems = [
-        SearchProblem(group, actions, batch.background, goal, seed, sense) for group in swept.groups
+        SearchProblem(group, actions, batch.background, goal, seed, wanted)
+        for group in swept.groups
     ]
     find = partial(_columns, searcher, rows, k)
     jobs = 1 if n_jobs is None else count_jobs(n_jobs)
@@ -322,9 +323,9 @@ def _where_they_lead(problem: SearchProblem, candidates: Candidates) -> dict[str
     """
     case, to = candidates.case, candidates.to
     months = problem.actions.consequences.months(problem.features, problem.facts[case], to)
-    if problem.sense is None:
+    if problem.plan_filter is None:
         return {"months": months}
-    people, favourable = problem.sense.support(problem, to, farthest(problem, case, to).far)
+    people, favourable = problem.plan_filter.support(problem, to, farthest(problem, case, to).far)
     share = np.divide(favourable, people, out=np.full(len(case), np.nan), where=people > 0)
     return {"months": months, "support": people, "support_share": share}
 

@@ -245,10 +245,10 @@ def _check_plans(plans: Plans, actions: ActionSet, noise: Noise) -> _Checks:
             "plans that were read from a file have no predictor; replace theirs to measure them"
         )
     searcher = plans.provenance.searcher
-    sense = searcher.sense(actions) if isinstance(searcher, Searcher) else None
+    wanted = searcher.plan_filter(actions) if isinstance(searcher, Searcher) else None
     checks = _Checks(*np.zeros((4, len(plans))))
     for group in sweep(rows, background.predictor, actions.support, actions.continuous).groups:
-        problem = SearchProblem(group, actions, background, None, sense=sense)
+        problem = SearchProblem(group, actions, background, None, plan_filter=wanted)
         which, case, to = group.people, group.case, plans.to[group.people][:, group.mask]
         checks.valid[which] = problem.is_recourse(case, problem.predict(problem.apply(case, to)))
         few = (~np.isnan(to)).sum(axis=1) <= actions.max_changes

@@ -141,7 +141,7 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         """The searcher with other settings of what is asked of its plans; itself in the paper's
         reading, which asks nothing.
         """
-        if self.searcher.sense(self.actions) is None:
+        if self.searcher.plan_filter(self.actions) is None:
             return self.searcher
         searcher = copy(self.searcher)
         for name, value in settings.items():

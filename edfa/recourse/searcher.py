@@ -24,7 +24,7 @@ from edfa.fingerprint import canonical
 from edfa.people import Background, People
 from edfa.predictors.base import ModelCache, Predictor, UnfittedError
 from edfa.recourse.action_set import ActionSet
-from edfa.recourse.sense import Crowd, Sense
+from edfa.recourse.plan_filter import PlanFilter, TrainingSupport
 from edfa.recourse.survival import Completions, PlannedChanges, Survival
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int8Array, IntArray
 
@@ -84,7 +84,7 @@ class SearchProblem:
         A class code; None: any other decision is recourse.
     seed
         Of ``random``.
-    sense
+    plan_filter
         What else is asked of plans; None: nothing.
     """
 
@@ -93,7 +93,7 @@ class SearchProblem:
     background: Background
     desired_class: int | None
     seed: int = 0
-    sense: Sense | None = None
+    plan_filter: PlanFilter | None = None
 
     @property
     def predictor(self) -> Predictor:
@@ -269,9 +269,9 @@ class SearchProblem:
         """Which change sets ``to`` (rows, known features) hold further along and lead where people
         are, (rows,).
         """
-        if self.sense is None:
+        if self.plan_filter is None:
             return np.ones(len(case), dtype=bool)
-        return self.sense.accepts(self, case, to)
+        return self.plan_filter.accepts(self, case, to)
 
     def fits_together(self, case: IntArray, to: Float32Array) -> BoolArray:
         """Which change sets are possible as a whole (see ``ActionSet.fit_together``), (rows,)."""
@@ -531,7 +531,7 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         self.ordered_ = np.array([feature.kind != "categorical" for feature in train.schema])
         categorical = np.flatnonzero(~self.ordered_).tolist()
         self.support_ = Support.of(self.rows_, categorical, cache=self.cache_)
-        self.crowd_ = Crowd(
+        self.training_support_ = TrainingSupport(
             self.rows_, train.y == train.schema.classes.index(train.schema.favourable)
         )
         self._learn(train)
@@ -572,13 +572,13 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         name = "action set", rule_text, people.background.card, desired_class
         return self.cache_.get(people.predictor, people.background.visible, name, make)
 
-    def sense(self, actions: ActionSet) -> Sense | None:
+    def plan_filter(self, actions: ActionSet) -> PlanFilter | None:
         """What is asked of plans besides turning the decision; None in the paper's reading, or if
         nothing is.
         """
         if actions.rules.reading == "paper" or not (self.holds_further or self.min_support != 0):
             return None
-        return Sense(self.crowd_, self.holds_further, self.min_support)
+        return PlanFilter(self.training_support_, self.holds_further, self.min_support)
 
     @abstractmethod
     def search(self, problem: SearchProblem) -> Candidates:

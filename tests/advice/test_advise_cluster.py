@@ -19,7 +19,7 @@ from advisors import part_way
 import edfa
 from edfa.advice import on_workers
 from edfa.advice.batch_file import advise_file
-from edfa.advice.on_workers import Cluster, open_crew
+from edfa.advice.on_workers import Cluster, open_pool
 from edfa.cli import app
 from edfa.errors import MismatchError, UnavailableError
 from edfa.workers import SerialExecutor
@@ -155,8 +155,8 @@ def test_nothing_answers(saved, tmp_path, monkeypatch):
 
 
 def test_workers_of_another_version_are_refused():
-    with open_crew(german().fitted, 1) as crew:
-        away = replace(crew, cluster=Cluster(""))
+    with open_pool(german().fitted, 1) as pool:
+        away = replace(pool, cluster=Cluster(""))
         assert [result for _, result in away.results(_fingerprint, [(1, ())])] == [
             german().fingerprint
         ]
@@ -190,10 +190,10 @@ class Dying(SerialExecutor):
 @pytest.mark.long
 def test_work_of_a_worker_that_dies_is_done_by_another():
     def results(deaths):
-        with open_crew(german().fitted, 1) as crew:
-            crew = replace(crew, executor=Dying(deaths))
+        with open_pool(german().fitted, 1) as pool:
+            pool = replace(pool, executor=Dying(deaths))
             return sorted(
-                result for _, result in crew.results(_twice, [(n, (n,)) for n in (1, 2, 3)])
+                result for _, result in pool.results(_twice, [(n, (n,)) for n in (1, 2, 3)])
             )
 
     assert results(2) == [2, 4, 6]

@@ -62,8 +62,8 @@ def anew():
 
 
 def test_monitors_at_once_count_all_audits(folder, audits):
-    with ThreadPoolExecutor(6) as crew:
-        for done in [crew.submit(monitor, folder, audits, None, quiet=True) for _ in range(12)]:
+    with ThreadPoolExecutor(6) as pool:
+        for done in [pool.submit(monitor, folder, audits, None, quiet=True) for _ in range(12)]:
             done.result()
     state = Monitor.from_json((folder / "monitor.json").read_text())
     assert (state.audits, state.lost) == (48, 12)

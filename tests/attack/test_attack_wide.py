@@ -14,7 +14,7 @@ from edfa import Feature, Schema, Table, discover
 from edfa.blanket.discovery import Search
 from edfa.blanket.sources import correlation, memory
 from edfa.blanket.sources.open import open_source
-from edfa.recourse.sense import Crowd
+from edfa.recourse.plan_filter import TrainingSupport
 
 FEATURES, ROWS, RELEVANT = 1_100, 500, 4
 
@@ -101,7 +101,9 @@ def test_a_search_leaves_nothing_behind():
 
 def test_a_crowd_is_counted_by_the_columns_that_matter():
     random = np.random.default_rng(0)
-    crowd = Crowd(random.integers(0, 5, (200, 30)).astype(np.float32), random.random(200) < 0.5)
+    crowd = TrainingSupport(
+        random.integers(0, 5, (200, 30)).astype(np.float32), random.random(200) < 0.5
+    )
     features = np.array([3, 7, 20, 29])
     low = random.integers(0, 4, (50, 4)).astype(np.float32)
     low[random.random(low.shape) < 0.5] = np.nan

@@ -54,10 +54,10 @@ def distil(
     count = min(n_hybrids * len(learn), max(0, MOST - len(X)))
     hybrids = make_hybrids(X[learn], Neighbours.of(X[learn], categorical, k=k), count, seed)
     rows = np.concatenate([X, hybrids])
-    chances = ask(rows)
-    outcomes = np.concatenate([codes, chances[len(X) :].argmax(axis=1)])
+    soft_labels = ask(rows)
+    outcomes = np.concatenate([codes, soft_labels[len(X) :].argmax(axis=1)])
     model = SubsetXGB("mixed", seed=seed, n_estimators=TREES)
-    return model.fit(rows, outcomes, chances=chances, held_out=held_out)
+    return model.fit(rows, outcomes, soft_labels=soft_labels, held_out=held_out)
 
 
 def make_hybrids(X: Float32Array, near: Neighbours, count: int, seed: int) -> Float32Array:  # noqa: N803

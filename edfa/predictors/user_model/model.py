@@ -414,7 +414,7 @@ class UserModel(Predictor):
         return other
 
     @property
-    def for_questions(self) -> Predictor:
+    def acquisition_model(self) -> Predictor:
         """Who says, while questions are ordered, what the model would say: the distilled model, if
         there is one.
         """

@@ -207,11 +207,15 @@ class SingleChanges:
             # A sensible plan works today too, so that of what only takes time the others need no
             # look.
             inputs = problem.actions.consequences.inputs[self.layout.feature]
-            tried = permitted if problem.sense is None else is_recourse | (permitted & inputs)
+            tried = permitted if problem.plan_filter is None else is_recourse | (permitted & inputs)
             case, change = np.nonzero(tried & self.moves_others)
             rows = problem.apply(case, self._rows(case, change))
             is_recourse[case, change] = problem.is_recourse(case, problem.predict(rows))
-        if problem.actions.joint_values or problem.sense is not None or self.moves_others.any():
+        if (
+            problem.actions.joint_values
+            or problem.plan_filter is not None
+            or self.moves_others.any()
+        ):
             case, change = np.nonzero(is_recourse)
             to = self._rows(case, change)
             fine = problem.fits_together(case, to)

@@ -352,7 +352,7 @@ class Nearest(DonorSearch):
         support and cache.
         """
         nearest = cls()
-        for name in ("train_", "rows_", "ordered_", "support_", "cache_", "crowd_"):
+        for name in ("train_", "rows_", "ordered_", "support_", "cache_", "training_support_"):
             setattr(nearest, name, getattr(searcher, name))
         nearest._learn(searcher.train_)
         return nearest

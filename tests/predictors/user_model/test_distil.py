@@ -25,8 +25,8 @@ def table():
 def soft(matrix, classes=2):
     """Probabilities that depend on the first two columns."""
     scores = np.stack([np.zeros(len(matrix)), matrix[:, 0], matrix[:, 1]][:classes], axis=1)
-    chances = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return chances / chances.sum(axis=1, keepdims=True)
+    soft_labels = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return soft_labels / soft_labels.sum(axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -38,13 +38,15 @@ def test_soft_labels_equal_weighted_duplicates(classes, table, monkeypatch):
     """
     monkeypatch.setitem(boosting.FIXED, "subsample", 1.0)
     matrix, test = np.round(2 * table.train.X), np.round(2 * table.test.X)
-    chances = soft(matrix, classes).astype(np.float32)
-    model = SubsetXGB(**SMALL).fit(matrix, np.arange(len(matrix)) % classes, chances=chances)
+    soft_labels = soft(matrix, classes).astype(np.float32)
+    model = SubsetXGB(**SMALL).fit(
+        matrix, np.arange(len(matrix)) % classes, soft_labels=soft_labels
+    )
 
     def each_class(rows):
         label = np.repeat(np.arange(classes), len(rows))
         return xgb.DMatrix(
-            np.tile(matrix[rows], (classes, 1)), label=label, weight=chances[rows].T.ravel()
+            np.tile(matrix[rows], (classes, 1)), label=label, weight=soft_labels[rows].T.ravel()
         )
 
     learn, held_out = map(each_class, model.inner_split_)
@@ -52,24 +54,26 @@ def test_soft_labels_equal_weighted_duplicates(classes, table, monkeypatch):
     expected = boosting.train_booster(learn, held_out, classes, settings).inplace_predict(test)
     given = model.predict_proba(test)
     np.testing.assert_allclose(given[:, 1] if classes == 2 else given, expected, atol=1e-6)
-    np.testing.assert_allclose(model.prior_, chances.mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(model.prior_, soft_labels.mean(axis=0), atol=1e-6)
     assert given.std(axis=0).min() > 0.05
 
 
 def test_three_classes_come_near_the_chances():
     many = people(1500, seed=1)
-    chances = soft(many.train.X, 3)
-    model = SubsetXGB(n_estimators=100).fit(many.train.X, chances.argmax(axis=1), chances=chances)
+    soft_labels = soft(many.train.X, 3)
+    model = SubsetXGB(n_estimators=100).fit(
+        many.train.X, soft_labels.argmax(axis=1), soft_labels=soft_labels
+    )
     assert np.sqrt(((model.predict_proba(many.test.X) - soft(many.test.X, 3)) ** 2).mean()) < 0.04
-    np.testing.assert_allclose(model.prior_, chances.mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(model.prior_, soft_labels.mean(axis=0), atol=1e-6)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_saved_and_loaded_are_equal(classes, table, tmp_path):
-    chances = soft(table.train.X, classes)
+    soft_labels = soft(table.train.X, classes)
     held_out = np.arange(0, len(table.train), 5)
     model = SubsetXGB("mixed", **SMALL).fit(
-        table.train.X, chances.argmax(1), chances=chances, held_out=held_out
+        table.train.X, soft_labels.argmax(1), soft_labels=soft_labels, held_out=held_out
     )
     model = model.keeping([[True] * 5])
     model.to_folder(tmp_path / "model")
@@ -82,23 +86,28 @@ def test_saved_and_loaded_are_equal(classes, table, tmp_path):
 
 
 def test_chances_and_held_out_rows_are_part_of_the_fingerprint(table):
-    matrix, y, chances = table.train.X, table.train.y, soft(table.train.X)
+    matrix, y, soft_labels = table.train.X, table.train.y, soft(table.train.X)
     ways = [
         {},
-        {"chances": chances},
-        {"chances": chances[:, ::-1]},
-        {"chances": chances, "held_out": [1, 2, 3]},
+        {"soft_labels": soft_labels},
+        {"soft_labels": soft_labels[:, ::-1]},
+        {"soft_labels": soft_labels, "held_out": [1, 2, 3]},
     ]
     assert len({digest(SubsetXGB(**SMALL).fit(matrix, y, **way)) for way in ways}) == 4
 
 
 def test_chances_that_are_none_are_refused(table):
-    matrix, y, chances = table.train.X, table.train.y, soft(table.train.X)
-    for wrong in (chances[:-1], chances[:, :1], chances * 1.1, np.full_like(chances, np.nan)):
-        with pytest.raises(DataError, match="chances"):
-            SubsetXGB(**SMALL).fit(matrix, y, chances=wrong)
+    matrix, y, soft_labels = table.train.X, table.train.y, soft(table.train.X)
+    for wrong in (
+        soft_labels[:-1],
+        soft_labels[:, :1],
+        soft_labels * 1.1,
+        np.full_like(soft_labels, np.nan),
+    ):
+        with pytest.raises(DataError, match="soft_labels"):
+            SubsetXGB(**SMALL).fit(matrix, y, soft_labels=wrong)
     with pytest.raises(SettingError, match="about outcomes"):
-        SubsetXGB(**SMALL, class_weight="balanced").fit(matrix, y, chances=chances)
+        SubsetXGB(**SMALL, class_weight="balanced").fit(matrix, y, soft_labels=soft_labels)
 
 
 @pytest.mark.parametrize("wrong", [[-1], [1000], [2, 2], [[1, 2]], [0.5], range(216)])

@@ -7,7 +7,7 @@ older, and would work today.
 A number that works only between 39 and 42 is an accident of one fitted model. A plan *holds
 further* if its numbers may go as far again, or up to the end of what training people have, and the
 decision stays turned. Where it leads, from its values to the farthest that hold, there must be
-enough training people (its *support*): the ``Crowd`` counts them.
+enough training people (its *support*): the ``TrainingSupport`` counts them.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from edfa.typing import BoolArray, Float32Array, Int64Array, IntArray
 if TYPE_CHECKING:
     from edfa.recourse.searcher import SearchProblem
 
-__all__ = ["MIN_SUPPORT", "Crowd", "Further", "HeadCount", "Sense", "farthest"]
+__all__ = ["MIN_SUPPORT", "HeadCount", "HoldingRange", "PlanFilter", "TrainingSupport", "farthest"]
 
 # training people where a plan leads; in a small table, that share of them
 MIN_SUPPORT, SMALL_SHARE = 30, 0.01
@@ -41,7 +41,7 @@ class HeadCount(NamedTuple):
     favourable: Int64Array
 
 
-class Crowd:
+class TrainingSupport:
     """Training people, to be counted.
 
     Parameters
@@ -54,7 +54,7 @@ class Crowd:
     Examples
     --------
     >>> rows = np.array([[1, 0], [2, 0], [3, 1]], dtype=np.float32)
-    >>> crowd = Crowd(rows, np.array([True, False, True]))
+    >>> crowd = TrainingSupport(rows, np.array([True, False, True]))
     >>> low, high = np.array([[2, np.nan], [1, 0]]), np.array([[3, np.nan], [9, 0]])
     >>> crowd.count(low, high, np.arange(2))
     HeadCount(people=array([2, 2]), favourable=array([1, 1]))
@@ -130,7 +130,7 @@ class Crowd:
         return count(np.bitwise_count(inside)), count(np.bitwise_count(inside & favourable))
 
 
-class Further(NamedTuple):
+class HoldingRange(NamedTuple):
     """How far change sets hold.
 
     ``held`` (change sets,) says which hold as far again as they go, or up to the end. ``far``
@@ -144,7 +144,7 @@ class Further(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Sense:
+class PlanFilter:
     """What is asked of plans besides turning the decision.
 
     Parameters
@@ -158,7 +158,7 @@ class Sense:
         small table.
     """
 
-    crowd: Crowd
+    crowd: TrainingSupport
     holds_further: bool
     min_support: int | None
 
@@ -186,7 +186,7 @@ class Sense:
         return self.crowd.count(np.minimum(to, end), np.maximum(to, end), problem.features)
 
 
-def farthest(problem: "SearchProblem", case: IntArray, to: Float32Array) -> Further:
+def farthest(problem: "SearchProblem", case: IntArray, to: Float32Array) -> HoldingRange:
     """How far change sets ``to`` (change sets, known features) of the cases ``case`` (change sets,)
     hold.
 
@@ -211,7 +211,7 @@ def farthest(problem: "SearchProblem", case: IntArray, to: Float32Array) -> Furt
             if len(rows):
                 given = case[rows], to[rows], again[rows], end[rows]
                 held[rows], ended[rows] = find(problem, *given)
-    return Further(held, np.where(ended[:, None], end, again))
+    return HoldingRange(held, np.where(ended[:, None], end, again))
 
 
 def _act_by_themselves(problem: "SearchProblem", case: IntArray, to: Float32Array) -> BoolArray:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import edfa
 from edfa.people import Background, People
 from edfa.recourse import SEARCHERS, Nearest, Rules, SurvivalSearch, find_recourse
-from edfa.recourse.sense import Crowd
+from edfa.recourse.plan_filter import TrainingSupport
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def test_support_counts_the_people_where_a_plan_leads(german):
 def test_a_crowd_counts_as_brute_force_does(seed):
     random = np.random.default_rng(seed)
     rows = random.integers(0, 6, (80, 4)).astype(np.float32)
-    crowd = Crowd(rows, random.random(80) < 0.5)
+    crowd = TrainingSupport(rows, random.random(80) < 0.5)
     low = random.integers(0, 6, (12, 4)).astype(np.float32)
     high = low + random.integers(0, 3, (12, 4)).astype(np.float32)
     hidden = random.random((12, 4)) < 0.5
