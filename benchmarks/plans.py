@@ -165,7 +165,7 @@ def measure(name: str, kind: str) -> Iterator[tuple[list[Any], dict[str, Any]]]:
     for free in (True, False):
         start = time.perf_counter()
         data, advisor = fit(name, kind, free)
-        sense = advisor.fitted.searcher.sense(
+        sense = advisor.fitted.searcher.plan_filter(
             advisor.fitted.searcher.action_set(None, advisor_people(advisor))
         )
         least = sense.min_support if sense else 0

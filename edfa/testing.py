@@ -343,7 +343,7 @@ def _check_plans(searcher: Any, plans: Any, rules: Any, seed: int) -> None:
             0
         ]
         problem = SearchProblem(
-            group, actions, people.background, None, seed, sense=searcher.plan_filter(actions)
+            group, actions, people.background, None, seed, plan_filter=searcher.plan_filter(actions)
         )
         case = group.case[np.argsort(group.people, kind="stable")]
         plan, smaller = proper_subsets(to)
