@@ -57,7 +57,7 @@ def timed(
         def keep(outcome: Outcome) -> None:
             nonlocal work
             assert outcome.error is None, outcome.error
-            store.save(study[outcome.key], outcome.result, outcome.seconds, outcome.worker)
+            store.save(study[outcome.key], outcome.result, outcome.seconds)
             work += outcome.seconds
 
         opened: Callable[[], AbstractContextManager[Workers]] = lambda: nullcontext(workers)  # noqa: E731
