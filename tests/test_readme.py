@@ -92,7 +92,7 @@ def test_the_python_blocks_of_a_guide_run_in_order(guide, tmp_path, monkeypatch)
     """
     monkeypatch.chdir(tmp_path)
     for registry in (POLICIES, SEARCHERS):  # what a guide registers is gone afterwards
-        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+        monkeypatch.setattr(registry, "data", dict(registry.data))
     namespace: dict[str, object] = {}
     text = (ROOT / "docs" / guide).read_text(encoding="utf-8")
     for mark, block in re.findall(r"```python( no-run)?\n(.*?)```", text, flags=re.S):

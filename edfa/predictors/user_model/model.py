@@ -561,10 +561,9 @@ def wrap(
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import OneHotEncoder
     >>> table = edfa.load("german")
-    >>> people, outcome = table.train.frame[["duration", "checking_status"]],
-    ...     table.train.frame["class"]
-    >>> mine = make_pipeline(OneHotEncoder(handle_unknown="ignore"),
-    ...     RandomForestClassifier(20)).fit(people, outcome)
+    >>> people = table.train.frame[["duration", "checking_status"]]
+    >>> mine = make_pipeline(OneHotEncoder(handle_unknown="ignore"), RandomForestClassifier(20))
+    >>> mine = mine.fit(people, table.train.frame["class"])
     >>> model = wrap(mine).fit_table(table.train)
     >>> np.array(table.schema.names)[model.varies_].tolist()
     ['checking_status', 'duration']
