@@ -96,12 +96,14 @@ class Output:
             self.console.print(*renderables, sep="\n")
 
     def write_json(self, noun: Any = None, **more: Any) -> None:
-        """Write the command's result as one JSON object in ASCII, if --json was given: what the
-        ``noun`` is in JSON, and ``more``, in which nouns are in JSON, too.
+        """Write the command's result as one JSON object, if --json was given: what the ``noun`` is
+        in JSON, and ``more``, in which nouns are in JSON, too. In ASCII unless standard output is
+        in Unicode.
         """
         if self.as_json and not self.quiet:
             result = more if noun is None else _plain(noun) | more
-            sys.stdout.write(json.dumps(result, default=_plain) + "\n")
+            ascii_only = not (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+            sys.stdout.write(json.dumps(result, default=_plain, ensure_ascii=ascii_only) + "\n")
 
 
 def printable(text: str, keep: str = "") -> str:

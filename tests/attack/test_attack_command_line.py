@@ -301,6 +301,7 @@ def start(*arguments, shell_end="", **environment):
         {"PYTHONIOENCODING": "ascii"},
         {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
         {"PYTHONIOENCODING": "latin-1", "COLUMNS": "20", "NO_COLOR": "1"},
+        {"PYTHONIOENCODING": "utf-8"},
     ],
 )
 def test_every_terminal_can_be_written_to(environment, tmp_path):
@@ -316,6 +317,7 @@ def test_every_terminal_can_be_written_to(environment, tmp_path):
     as_json = start("data", f"{tmp_path}/t.csv", f"--schema {card} --json", **environment)
     encoding = environment.get("PYTHONIOENCODING", "ascii")
     assert json.loads(as_json.stdout.decode(encoding))["features"][0]["name"] == "größe_€"
+    assert ("größe_€".encode() in as_json.stdout) == (encoding == "utf-8"), "people read it too"
     failed = start("data", f"{tmp_path}/t.csv", "--schema größe.toml", **environment)
     assert failed.returncode == 2
     assert failed.stderr.count(b"\n") == 1
