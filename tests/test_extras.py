@@ -62,6 +62,7 @@ def without_extras(code, folder):
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 def test_an_advisor_from_table_to_letter_needs_no_extra(tmp_path):
     result = without_extras(
         f"""
@@ -106,6 +107,7 @@ def test_an_advisor_from_table_to_letter_needs_no_extra(tmp_path):
     assert result["loaded"] == []
 
 
+@pytest.mark.long
 def test_help_and_studies_of_trees_need_no_extra(tmp_path):
     (tmp_path / "small.toml").write_text(
         'title = "small"\n[[grid]]\nmeasure = "growth"\ndata = ["german"]\npredictor = '

@@ -247,6 +247,7 @@ def outputs():
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cases", [tables, documents, folders, settings, outputs])
 def test_bad_input_is_exit_code_2(cases, place):
     import torch  # noqa: F401 - studies import it, which takes longer than a command may

@@ -255,6 +255,7 @@ def test_a_command_killed_anywhere_leaves_the_old_or_the_new(name, prepare, vict
     check_killed(name, prepare, victims, 60)
 
 
+@pytest.mark.long
 def test_people_are_advised_once_after_a_kill(prepare, victims):
     """Of a run killed late, everything that was finished is kept; the result is that of a run that
     was not.

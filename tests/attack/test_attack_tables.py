@@ -237,6 +237,7 @@ def test_a_hostile_card_is_right_or_refused_in_words(text):
         ).all()
 
 
+@pytest.mark.long
 def test_a_parquet_of_absurd_size_is_refused_before_it_is_read(tmp_path, monkeypatch):
     path = tmp_path / "big.parquet"
     ones = pa.DictionaryArray.from_arrays(pa.array(np.zeros(3_000_000, dtype=np.int32)), ["x"])

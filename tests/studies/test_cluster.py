@@ -106,6 +106,7 @@ def test_a_worker_is_killed_in_the_middle_and_every_result_arrives(tmp_path, clu
     )
 
 
+@pytest.mark.long
 def test_a_scheduler_that_dies_ends_the_run_with_one_line(tmp_path, cluster, monkeypatch):
     address, scheduler, _ = cluster
     monkeypatch.setattr("edfa.workers.CONNECT_SECONDS", 1)

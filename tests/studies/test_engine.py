@@ -129,6 +129,7 @@ def test_a_killed_process_is_replaced_and_its_cells_tried_again(tmp_path):
     assert stored(tmp_path / "one" / "study.sqlite") == stored(tmp_path / "two" / "study.sqlite")
 
 
+@pytest.mark.long
 def test_a_cell_that_always_kills_its_worker_fails_and_the_others_finish(tmp_path):
     # The neighbours are slow, so that the deaths do hit them.
     cells = [toy_cell(0, "sleep", seconds=0.1), toy_cell(1, "die", always=True)]
@@ -262,6 +263,7 @@ def wait_until(true, seconds=600):
         time.sleep(0.02)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["ctrl-c", "kill -9"])
 def test_a_run_that_is_ended_loses_no_more_than_the_running_cells(tmp_path, way):
     program = begin(tmp_path)

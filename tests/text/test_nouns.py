@@ -170,6 +170,7 @@ def test_no_noun_fixes_the_colour_of_its_text_or_fetches_anything(hostile):
     assert not fixed_colours("<p style='color:#111;background:#fff'>a</p>")
 
 
+@pytest.mark.long
 @pytest.mark.browser
 @pytest.mark.parametrize("scheme", PAGES)
 def test_all_text_can_be_read_on_a_light_and_on_a_dark_page(scheme, chromium, tmp_path):
