@@ -62,6 +62,8 @@ def test_every_kind_of_cache_is_counted(house, source):
         "@cache\ndef c(): ...\n@cached_property\ndef d(self): ...\n"
     )
     assert len([*house.find_caches(source(text))]) == 3
+    for memory in ("BoundedCache(2)", "LeastRecent(9)", "OrderedDict()", "WeakKeyDictionary()"):
+        assert len([*house.find_caches(source(f"a = {memory}\n"))]) == 1
 
 
 def test_a_trace_counts_modules_whose_functions_run(house):

@@ -36,6 +36,7 @@ FREE = (
     tokenize.ENDMARKER,
 )
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+MEMORIES = ("Cache", "BoundedCache", "LeastRecent", "OrderedDict", "WeakKeyDictionary")
 APPLICANT = {"age": 35, "purpose": "radio/tv", "credit_amount": 2400}
 
 
@@ -110,11 +111,13 @@ def class_checks(source: Source, names: list[str]) -> Iterator[str]:
 
 
 def find_caches(source: Source) -> Iterator[str]:
-    """Where a memory of results is made: ``Cache(...)``, ``functools.cache`` and ``lru_cache``."""
+    """Where a memory of results is made: a call of one of ``MEMORIES``, ``functools.cache`` and
+    ``lru_cache``.
+    """
     if source.path == "edfa/cache.py":
         return
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.Call) and _name(node.func) == "Cache":
+        if isinstance(node, ast.Call) and _name(node.func) in MEMORIES:
             yield f"{source.path}:{node.lineno}"
     for function in source.functions():
         for decorator in function.decorator_list:
