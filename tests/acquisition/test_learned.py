@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from edfa.people import Background, People
 from edfa.predictors.base import UnfittedError
 from edfa.testing import check_policy
 
-TABLE = edfa.load("german")
+TABLE = edfa.load("german", cap=400)
 MODEL = edfa.SubsetXGB("nan", n_estimators=20).fit(TABLE.train.X, TABLE.train.y)
 QUICK = {
     "dime": lambda **o: DIME(**{"pretrain": 3, "epochs": 1, "steps": 4, **o}),
@@ -31,14 +32,20 @@ QUICK = {
 each = pytest.mark.parametrize("make", QUICK.values(), ids=QUICK.keys())
 
 
+@cache
+def fitted(make):
+    """A policy that has learnt from the training part; tests share it and leave it as it is."""
+    return make().fit(TABLE.train)
+
+
 @each
 def test_the_contract(make):
-    check_policy(make().fit(TABLE.train), TABLE.test, MODEL, budget=8)
+    check_policy(fitted(make), TABLE.test, MODEL, budget=8)
 
 
 @each
 def test_the_same_seed_learns_the_same_and_a_folder_keeps_it(make, tmp_path):
-    first, second = make().fit(TABLE.train), make().fit(TABLE.train)
+    first, second = fitted(make), make().fit(TABLE.train)
     first.to_folder(tmp_path / "policy")
     again = type(first).from_folder(tmp_path / "policy")
     orders = [acquire(TABLE.test, p, MODEL, 8, explain=False) for p in (first, second, again)]
@@ -131,7 +138,7 @@ def test_dime_stops_by_price_or_by_confidence():
 
 
 def test_dimes_values_lie_between_zero_and_the_entropy_that_is_left():
-    policy = QUICK["dime"]().fit(TABLE.train)
+    policy = fitted(QUICK["dime"])
     rows = np.where(
         np.random.default_rng(0).random((50, 20)) < 0.3, TABLE.test.X[:50], np.float32(np.nan)
     )

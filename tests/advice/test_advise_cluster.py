@@ -88,7 +88,7 @@ def saved(tmp_path_factory):
     return root
 
 
-@pytest.mark.parametrize("sent", [False, True])
+@pytest.mark.parametrize("sent", [pytest.param(False, marks=pytest.mark.long), True])
 def test_advice_is_the_same_to_the_byte(sent, scheduler, saved, tmp_path):
     advise_file(german().fitted, saved / "people", tmp_path / "here.csv")
     folder = tmp_path / "where_nobody_is" if sent else saved / "advisor"
@@ -108,6 +108,7 @@ def test_advice_is_the_same_to_the_byte(sent, scheduler, saved, tmp_path):
     assert (tmp_path / "there.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
 
 
+@pytest.mark.long
 def test_the_commands_take_a_scheduler(scheduler, saved, tmp_path, capsys):
     def run(*arguments, code=0):
         capsys.readouterr()

@@ -53,7 +53,7 @@ def read(path):
     )
 
 
-@pytest.mark.parametrize("jobs", [2, 7])
+@pytest.mark.parametrize("jobs", [2, pytest.param(7, marks=pytest.mark.long)])
 def test_several_jobs_say_what_one_says(jobs, people, told, monkeypatch):
     monkeypatch.setattr("edfa.advice.batch.LEAST", 30)  # so that these few are parted at all
     made = []
@@ -73,8 +73,17 @@ def test_several_jobs_say_what_one_says(jobs, people, told, monkeypatch):
     pd.testing.assert_frame_equal(*same)
 
 
-@pytest.mark.parametrize("rows", WRITE)
-@pytest.mark.parametrize("out", WRITE)
+QUICK = {(".csv", ".jsonl"), (".jsonl", ".parquet"), (".parquet", ".csv")}
+
+
+@pytest.mark.parametrize(
+    ("rows", "out"),
+    [
+        pytest.param(rows, out, marks=[] if (rows, out) in QUICK else pytest.mark.long)
+        for rows in WRITE
+        for out in WRITE
+    ],
+)
 def test_every_format_says_the_same(rows, out, people, told, tmp_path):
     WRITE[rows](people, tmp_path / f"rows{rows}")
     counts = advise_file(

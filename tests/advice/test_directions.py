@@ -37,7 +37,7 @@ def directed(table, **directions):
 
 
 GERMAN = directed(edfa.load("german"), duration="down", credit_amount="down")
-FREE = directed(edfa.load("german"))
+FREE = directed(edfa.load("german", cap=300))
 FAST = {"searcher": "nearest", "threshold": "balanced"}
 
 

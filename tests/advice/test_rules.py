@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from advisors import begin, part_way, walk, words
+from effort import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -126,7 +127,10 @@ def test_plans_are_certified_and_measured_under_the_rules():
     assert "locked: purpose" in advisor._repr_html_()
 
 
-@pytest.mark.parametrize("policy", ["random-blanket", "greedy", "random"])
+@pytest.mark.parametrize(
+    "policy",
+    ["random-blanket", *(pytest.param(p, marks=pytest.mark.long) for p in ("greedy", "random"))],
+)
 def test_no_policy_asks_what_is_never_asked(policy):
     table = german()
     parts = {
@@ -302,7 +306,7 @@ LIMITS = [
 def test_a_persons_own_limits_hold_for_the_whole_interview(own):
     advisor, table = ruled("survival"), german()
     seen = set()
-    for person in words(table)[:25]:
+    for person in words(table)[: some(25)]:
         plain = [(h.standing, h.plans(), h.question) for h in walk(begin(advisor, person), person)]
         held = begin(advisor, person, overlay=own)
         for step, state in enumerate(walk(held, person)):
@@ -394,11 +398,11 @@ own_limits = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=some(12))
 @given(st.lists(own_limits, min_size=1, max_size=4), st.integers(0, 10_000))
 def test_a_file_with_rules_says_what_interviews_with_rules_say(limits, seed):
     advisor, table = ruled(), german()
-    everybody = table.test.X[np.random.default_rng(seed).permutation(len(table.test))[:24]]
+    everybody = table.test.X[np.random.default_rng(seed).permutation(len(table.test))[: some(24)]]
     rows = part_way(advisor, everybody, seed)
     frame = table.encoder.decode(everybody).astype(object).where(~np.isnan(rows), None)
     whose = [limits[i % len(limits)] for i in range(len(frame))]

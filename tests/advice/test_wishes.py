@@ -9,11 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import replace
 from functools import cache, partial
+from itertools import islice
 
 import numpy as np
 import pandas as pd
 import pytest
 from advisors import begin, part_way, promising, surviving, walk, words
+from effort import some
 
 import edfa
 from edfa import Overlay
@@ -105,8 +107,16 @@ def _by_hand(advisor, wishes, X):  # noqa: N803
     )
 
 
-@pytest.mark.parametrize("reference", ["retrained", "trajectory_end"])
-@pytest.mark.parametrize("name", WISHES)
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [
+        *zip(WISHES, ("retrained", "trajectory_end") * 3, strict=True),
+        *(
+            pytest.param(*other, marks=pytest.mark.long)
+            for other in zip(WISHES, ("trajectory_end", "retrained") * 3, strict=True)
+        ),
+    ],
+)
 def test_a_certificate_for_wishes_is_the_certifiers_on_one_step_by_hand(name, reference):
     advisor, wishes = fitted(reference), WISHES[name]
     certificate = find_certificate(advisor, wishes)
@@ -148,6 +158,7 @@ def test_wishes_differ_in_what_they_are_promised():
     assert len({certificate.curve for certificate in made.values()}) == len(made) - 1
 
 
+@pytest.mark.long
 def test_the_promise_holds_over_samples_of_a_pool():
     """Calibration people drawn from a pool of people: the risk in the pool exceeds alpha in at most
     delta of draws.
@@ -410,9 +421,9 @@ def test_people_are_under_the_certificate_of_their_group():
 
 
 def _people(advisor, **own):
-    """Complete interviews of people with plans, with wishes of their own."""
+    """Complete interviews of people with plans, with wishes of their own, one by one."""
     held = (advisor.interview(person, **own) for person in words(TABLE)[:100])
-    return [interview for interview in held if interview.plans()]
+    return (interview for interview in held if interview.plans())
 
 
 OWN = {
@@ -425,7 +436,7 @@ OWN = {
 @pytest.mark.parametrize("deviation", OWN)
 def test_who_has_wishes_may_act_under_a_certificate_of_their_own(deviation):
     advisor = strict()
-    held = _people(advisor, **OWN[deviation])
+    held = list(_people(advisor, **OWN[deviation]))
     (wishes,), _ = find_states(held[0].assessment, np.arange(1))
     certificate = find_certificate(advisor.fitted, wishes)
     assert certificate.certified
@@ -472,7 +483,7 @@ def test_receipts_of_wishes_hold_wherever_they_are_replayed(tmp_path):
         assert [d.part for d in loaded.verify(other).differences] == ["certificate"]
     assert all(
         loaded.verify(held.receipt()).holds
-        for held in _people(advisor, overlay=Overlay(locked=("duration",)))[:3]
+        for held in islice(_people(advisor, overlay=Overlay(locked=("duration",))), 3)
     )
 
 
@@ -554,9 +565,10 @@ def test_a_file_says_of_complete_people_what_interviews_say():
 
 def test_a_file_does_not_depend_on_how_it_is_split():
     advisor = strict()
-    rows = part_way(advisor, TABLE.test.X)[:120]
-    frame = TABLE.encoder.decode(TABLE.test.X[:120]).astype(object).where(~np.isnan(rows), None)
-    limits = [None, '{"locked": ["purpose"]}', '{"max_effort": 50}'] * 40
+    count = some(120)
+    rows = part_way(advisor, TABLE.test.X)[:count]
+    frame = TABLE.encoder.decode(TABLE.test.X[:count]).astype(object).where(~np.isnan(rows), None)
+    limits = [None, '{"locked": ["purpose"]}', '{"max_effort": 50}'] * (count // 3)
     whole = advise(advisor.fitted, frame, overlays=pd.Series(limits))
     seen = set()
     for row, person in frame.iterrows():
