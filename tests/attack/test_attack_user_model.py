@@ -179,7 +179,10 @@ def test_a_tree_that_crashes_whoever_asks_it_is_refused_before_it_is_asked():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("counted", [[10**8, -(10**8)], [-(10**8), 10**8]])
+@pytest.mark.parametrize(
+    "counted",
+    [[10**8, -(10**8)], pytest.param([-(10**8), 10**8], marks=pytest.mark.long)],
+)
 def test_support_vectors_that_are_not_there_are_refused_before_they_are_asked(counted):
     model = SVC(probability=True).fit(people()[["age"]].to_numpy(), outcome())
     check_nodes(unpack(sio.dumps(model), "model.skops"))
@@ -296,12 +299,17 @@ def test_every_node_is_looked_at_not_only_those_that_rows_come_by(field, value):
     ("line", "changed"),
     [
         ("left_child=", "left_child=9"),
-        ("right_child=", "right_child=1 "),
-        ("split_feature=", "split_feature=7"),
-        ("num_leaves=", "num_leaves=9"),
-        ("max_feature_idx=", "max="),
-        ("tree_sizes=", "tree_sizes=1"),
         ("num_class=", "num_class=3"),
+        *(
+            pytest.param(*other, marks=pytest.mark.long)
+            for other in (
+                ("right_child=", "right_child=1 "),
+                ("split_feature=", "split_feature=7"),
+                ("num_leaves=", "num_leaves=9"),
+                ("max_feature_idx=", "max="),
+                ("tree_sizes=", "tree_sizes=1"),
+            )
+        ),
     ],
 )
 def test_trees_of_lightgbm_are_looked_at_before_it_reads_them(line, changed):
@@ -458,8 +466,15 @@ def test_a_flipped_bit_of_a_boosters_file_is_refused_or_changes_nothing(name, bi
         read_model(file, flip_bit(content, bit), own.kind, rows)
 
 
-@pytest.mark.parametrize("name", ["lightgbm", "forest", "histograms, categories"])
-@pytest.mark.parametrize("share", [0, 0.3, 0.9])
+@pytest.mark.parametrize(
+    ("name", "share"),
+    [
+        ("lightgbm", 0.3),
+        *(("forest", share) for share in (0, 0.3, 0.9)),
+        *(("histograms, categories", share) for share in (0, 0.3, 0.9)),
+        *(pytest.param("lightgbm", share, marks=pytest.mark.long) for share in (0, 0.9)),
+    ],
+)
 def test_a_file_cut_off_is_refused(name, share):
     file, content = write_model(own_model(name))
     with pytest.raises(UnreadableError, match="model"):

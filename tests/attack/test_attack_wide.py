@@ -36,7 +36,8 @@ def wide(features=FEATURES, rows=ROWS):
     return Table.from_frame(pd.DataFrame(columns), schema)
 
 
-@pytest.mark.parametrize("searcher", [pytest.param("nearest", marks=pytest.mark.long), "survival"])
+@pytest.mark.long
+@pytest.mark.parametrize("searcher", ["nearest", "survival"])
 def test_more_than_a_thousand_features_from_table_to_plan(searcher, tmp_path):
     table = wide()
     model = edfa.SubsetXGB("mixed", n_estimators=10)

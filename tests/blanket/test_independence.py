@@ -212,8 +212,19 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize(("n", "draws"), [(2000, 100), (20_000, 60), (50_000, 20)])
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("n", "draws", "shape"),
+    [
+        *((2000, 100, shape) for shape in SHAPES),
+        *((20_000, 60, shape) for shape in ("sum", "wave")),
+        *(
+            pytest.param(*sizes, shape, marks=pytest.mark.long)
+            for sizes in ((20_000, 60), (50_000, 20))
+            for shape in SHAPES
+            if (*sizes, shape) not in ((20_000, 60, "sum"), (20_000, 60, "wave"))
+        ),
+    ],
+)
 def test_auto_keeps_its_level_under_confounding_as_strong_as_the_noise(shape, n, draws):
     def make(random):
         s = random.standard_normal((n, 2))

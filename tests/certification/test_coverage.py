@@ -105,14 +105,13 @@ def test_the_certifier_decides_as_the_draws_are_decided(bound, name):
             assert rules_passed(result, one.shape[1]) == passed
 
 
+@pytest.mark.long  # test_every_mode counts through the certifier too
 @pytest.mark.parametrize(
     ("settings", "bound"),
     [
         pytest.param({}, "cp", id="default"),
-        pytest.param({"target": "refused"}, "cp", id="refused", marks=pytest.mark.long),
-        pytest.param(
-            {"bound": "paper"}, "hb", id="paper", marks=pytest.mark.long
-        ),  # test_every_mode has it too
+        pytest.param({"target": "refused"}, "cp", id="refused"),
+        pytest.param({"bound": "paper"}, "hb", id="paper"),
     ],
 )
 def test_from_records_to_certificates_ten_thousand_times(settings, bound):

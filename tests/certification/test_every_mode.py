@@ -30,6 +30,9 @@ MOST = stats.binom.ppf(
     0.999, DRAWS, DELTA
 )  # more false certificates than this happen by chance in 0.1 % of cases
 NAMES = ("monotone", "non-monotone", "half undefined")
+names = pytest.mark.parametrize(  # in the last one two parts have very many different draws
+    "name", [*NAMES[:2], pytest.param(NAMES[2], marks=pytest.mark.long)]
+)
 BOUNDS = ("hb", "hb_kl", "cp", "hoeffding", "wsr")
 
 
@@ -145,7 +148,7 @@ def outcomes(certificates, people):
     return [c.certified and is_false(people, ALPHA, (-np.inf, c.tau)) for c in certificates]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@names
 @pytest.mark.parametrize("groups", ["separate", "joint"])
 def test_groups(groups, name):
     """Two groups: each holds with probability 1 - delta; jointly made, both together do."""
@@ -166,7 +169,7 @@ def test_groups(groups, name):
     assert groups == "separate" or together <= MOST
 
 
-@pytest.mark.parametrize("name", NAMES)
+@names
 def test_candidates(name):
     """A sure candidate hands its share on; two bad ones that follow are false together in less than
     delta of draws.

@@ -56,6 +56,7 @@ def test_what_became_of_the_plan_is_what_the_model_says(result):
     assert result.lasts == (model.predict(encoder.encode_person(then)[None])[0] == 1)
 
 
+@pytest.mark.long
 def test_those_who_may_act_early_are_those_whom_interviews_let_go(result):
     """Everybody of the test part is interviewed one by one, and their plan is put over all their
     facts.
@@ -162,6 +163,7 @@ def test_the_report_begins_with_the_applicant_and_speaks_no_dialect(result):
         assert not re.search(rf"\b{name}\b", told), f"{name} is a column, not a label"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [420, 360])
 def test_a_phone_needs_no_sideways_scrolling(result, chromium, width):
     page = chromium.new_page(viewport={"width": width, "height": 800})

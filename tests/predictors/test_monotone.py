@@ -238,7 +238,11 @@ NETWORKS = [
 each_network = pytest.mark.parametrize("make", NETWORKS, ids=["mlp", "ftt"])
 
 
-@each_network
+@pytest.mark.parametrize(
+    "make",
+    [NETWORKS[0], pytest.param(NETWORKS[1], marks=pytest.mark.long)],
+    ids=["mlp", "ftt"],
+)
 def test_networks_take_directions_as_a_penalty(make):
     names = TABLE.schema.names
     free, signed = make().fit(X, Y), make(monotone=SIGNS).fit(X, Y)

@@ -14,7 +14,7 @@ OTHERWISE = {
 MODELS = [
     SubsetXGB(n_estimators=10),
     SubsetXGB("nan", n_estimators=10),
-    MaskedMLP(epochs=60, learning_rate=0.01),
+    pytest.param(MaskedMLP(epochs=60, learning_rate=0.01), marks=pytest.mark.long),
     pytest.param(FTTransformer(epochs=15, learning_rate=0.01), marks=pytest.mark.long),
     BayesNet(),
 ]

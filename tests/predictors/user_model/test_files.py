@@ -30,7 +30,15 @@ from edfa.predictors.user_model.source_file import _dtype_from_json, _dtype_to_j
 ENDINGS = {"xgboost": "model.ubj", "lightgbm": "model.lgb.txt"}
 
 
-@pytest.mark.parametrize("name", MODELS)
+LONG = {"isotonic", "gradient boosting", "lightgbm booster", "lightgbm, three classes"} | {
+    "xgboost in a pipeline"
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.long) if n in LONG else n for n in MODELS],
+)
 def test_a_model_that_is_written_and_read_answers_the_same_bits(name):
     own = own_model(name)
     file, content = write_model(own)
