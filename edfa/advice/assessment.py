@@ -241,12 +241,13 @@ class Assessment:
         """Plans; with ``enough`` below 1 just so many as tell whether one survives in that share of
         completions.
         """
-        limits = self.people.overlay.tighten(overlay)
-        key = (k, limits.to_json(), enough)
+        people = self.explained
+        if overlay is not None:
+            people = replace(people, overlay=people.overlay.tighten(overlay))
+        key = (k, str(people.overlay), enough)
         if key not in self._plans:
-            people = self.explained
             self._plans[key] = find_recourse(
-                people if overlay is None else replace(people, overlay=limits),
+                people,
                 self.fitted.searcher.content_with(enough),
                 rules=self.fitted.operator_rules,
                 desired_class=self.fitted.favourable,

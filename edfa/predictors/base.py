@@ -47,6 +47,7 @@ __all__ = [
     "inner_split",
     "masked_copies",
     "sample_weights",
+    "smallest",
 ]
 
 MIN_INNER = 50  # fewer rows than this are not split for early stopping
@@ -54,6 +55,8 @@ COPIES = 10  # masked copies of each row
 MAX_LARGE = 48  # results of a ``ModelCache`` that take megabytes
 ROWS = 200_000  # that a model is asked about at once
 DRAWN = 256  # rows whose gaps are drawn at a time
+GROUP = 16  # entries of which ``smallest`` looks at the least first
+MANY = 50_000  # entries from which on that is worth while
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
 """Called with the number of steps done and the number of all steps."""
@@ -642,6 +645,30 @@ def by_mask(matrix: Float32Array) -> Iterator[tuple[BoolArray, IntArray]]:
     ends = np.flatnonzero((sorted_words[1:] != sorted_words[:-1]).any(axis=1)) + 1
     for rows in np.split(order, ends) if len(order) else ():
         yield known[rows[0]], rows
+
+
+def smallest(distance: Float64Array, k: int) -> IntArray:
+    """Columns of the k smallest entries in each row of ``distance`` (rows, columns): (rows, k), in
+    no order.
+
+    Long rows are first cut down to the entries no larger than the k-th smallest of all groups'
+    minima: a few more than k of them.
+
+    >>> np.sort(smallest(np.array([[5.0, 1.0, 4.0, 2.0], [0.0, 9.0, 8.0, 7.0]]), 2))
+    array([[1, 3],
+           [0, 3]])
+    """
+    rows, groups = len(distance), distance.shape[1] // GROUP
+    if groups < 2 * k or distance.size < MANY:
+        return np.argpartition(distance, k - 1, axis=1)[:, :k]
+    least = distance[:, : groups * GROUP].reshape(rows, GROUP, groups).min(axis=1)
+    flat = np.flatnonzero(distance <= np.partition(least, k - 1, axis=1)[:, k - 1 : k])
+    row, column = np.divmod(flat, distance.shape[1])
+    count = np.bincount(row, minlength=rows)
+    position = np.arange(len(row)) - (np.cumsum(count) - count)[row]
+    few, which = np.full((rows, count.max()), np.inf), np.zeros((rows, count.max()), dtype=np.intp)
+    few[row, position], which[row, position] = distance[row, column], column
+    return np.take_along_axis(which, np.argpartition(few, k - 1, axis=1)[:, :k], axis=1)
 
 
 def class_probabilities(predictions: Any) -> Float64Array:

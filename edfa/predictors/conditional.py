@@ -12,19 +12,17 @@ from typing import Any, Protocol
 import numpy as np
 
 from edfa.errors import DataError
-from edfa.predictors.base import by_mask
+from edfa.predictors.base import by_mask, smallest
 from edfa.predictors.bn import BayesNet
 from edfa.typing import Float32Array, Float64Array, IntArray
 
-__all__ = ["Draw", "Exact", "Neighbours", "Sampler", "smallest"]
+__all__ = ["Draw", "Exact", "Neighbours", "Sampler"]
 
 Draw = Callable[[int], tuple[Float32Array, Float64Array]]
 """From the position of a feature to values and their weights, both (people, draws)."""
 LIMIT = 10_000  # training people to look among
 FEWEST, MOST = 50, 200  # neighbours
 BLOCK = 200_000  # distances at a time: few enough to stay in a processor's cache
-GROUP = 16  # distances of which the least is looked at first
-MANY = 50_000  # number of distances from which on that is worth while
 MAX_SPACES = 16  # sets of known features whose space is cached
 
 
@@ -233,30 +231,6 @@ class Exact:
             return np.tile(values, (len(X), 1)), probabilities
 
         return draw
-
-
-def smallest(distance: Float64Array, k: int) -> IntArray:
-    """Columns of the k smallest entries in each row of ``distance`` (rows, columns): (rows, k), in
-    no order.
-
-    Long rows are first cut down to the entries no larger than the k-th smallest of all groups'
-    minima: a few more than k of them.
-
-    >>> np.sort(smallest(np.array([[5.0, 1.0, 4.0, 2.0], [0.0, 9.0, 8.0, 7.0]]), 2))
-    array([[1, 3],
-           [0, 3]])
-    """
-    rows, groups = len(distance), distance.shape[1] // GROUP
-    if groups < 2 * k or distance.size < MANY:
-        return np.argpartition(distance, k - 1, axis=1)[:, :k]
-    least = distance[:, : groups * GROUP].reshape(rows, GROUP, groups).min(axis=1)
-    flat = np.flatnonzero(distance <= np.partition(least, k - 1, axis=1)[:, k - 1 : k])
-    row, column = np.divmod(flat, distance.shape[1])
-    count = np.bincount(row, minlength=rows)
-    position = np.arange(len(row)) - (np.cumsum(count) - count)[row]
-    few, which = np.full((rows, count.max()), np.inf), np.zeros((rows, count.max()), dtype=np.intp)
-    few[row, position], which[row, position] = distance[row, column], column
-    return np.take_along_axis(which, np.argpartition(few, k - 1, axis=1)[:, :k], axis=1)
 
 
 def _standard(column: Float32Array) -> Float32Array:

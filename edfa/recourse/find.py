@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from edfa.data.rules import NO_RULES, Rules
+from edfa.data.rules import NO_OVERLAY, NO_RULES, Rules
 from edfa.errors import DataError, SettingError
 from edfa.explanation.necessity import Sweep, sweep
 from edfa.parallel import count_jobs, map_parallel
@@ -96,7 +96,7 @@ def find_recourse(
     batch = people.people()
     _check(batch, searcher, k)
     goal = batch.background.class_code(desired_class)
-    if batch.overlay.limits_plans:
+    if batch.overlay != NO_OVERLAY:
         rules = (rules or NO_RULES).tighten(batch.overlay)
     actions = searcher.action_set(rules, batch, goal)
     rows, swept, decision = _sweep(batch, searcher, goal, actions.free & bool(searcher.uses_sweep))

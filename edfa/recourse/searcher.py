@@ -568,8 +568,7 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
             )
 
         self._check_fitted()
-        rule_text = (rules or NO_RULES).to_json()
-        name = "action set", rule_text, people.background.card, desired_class
+        name = "action set", str(rules or NO_RULES), people.background.card, desired_class
         return self.cache_.get(people.predictor, people.background.visible, name, make)
 
     def plan_filter(self, actions: ActionSet) -> PlanFilter | None:

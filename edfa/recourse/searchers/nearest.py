@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 from edfa.data.table import Table
 from edfa.errors import SettingError
 from edfa.explanation.necessity import Support
-from edfa.predictors.conditional import smallest
+from edfa.predictors.base import smallest
 from edfa.recourse._search.single_changes import SingleChanges
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem, rank_in_case
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, IntArray
