@@ -1,12 +1,18 @@
 """The one kind of memory that edfa keeps results in: named, bounded, shared by threads.
 
-There are at most five of them, and ``tools/house.py`` counts them.
+There are five, told apart by name, and ``tools/house.py`` counts them:
+
+- "resources": files of the packages, and what is the same for a whole run (``edfa.reading``);
+- "test work": what tests of independence share, such as strata and factors (``edfa.blanket``);
+- "model work": what follows from a model and what it is asked (``edfa.predictors``);
+- "certificates": those of people's own states (``edfa.advice.promise``);
+- "interviews": interviews, and what is made of the facts told there (``edfa.advice.interview``).
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from threading import Lock
-from typing import Generic, TypeVar
+from threading import Lock, RLock
+from typing import Any, Generic, TypeVar
 
 __all__ = ["Cache"]
 
@@ -39,19 +45,28 @@ class Cache(Generic[Value]):
     def __init__(self, name: str, most: int) -> None:
         self.name, self.most = name, most
         self._results: OrderedDict[Hashable, Value] = OrderedDict()
+        self._making: dict[Hashable, Any] = {}  # a lock for each result that is being made
         self._lock = Lock()
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """The result under ``key``; made and remembered if it is not there.
 
-        Two threads that miss at once both make it, and the first one's result stays.
+        A thread that asks for what another is making waits for it; others do not.
         """
-        if found := self.find([key]):
-            return found[key]
-        made = make()
         with self._lock:
-            made = self._results.setdefault(key, made)
-            self._trim()
+            if key in self._results:
+                self._results.move_to_end(key)
+                return self._results[key]
+            making = self._making.setdefault(key, RLock())
+        with making:
+            if found := self.find([key]):
+                return found[key]
+            try:
+                made = make()
+                self.keep({key: made})
+            finally:
+                with self._lock:
+                    self._making.pop(key, None)
         return made
 
     def discard(self, key: Hashable) -> None:

@@ -9,7 +9,7 @@ spent.
 ``read_resource`` and ``read_entries`` read files that ship with the packages: sentences, cards,
 templates and tables of numbers. ``RESOURCES`` remembers what was made from them, and everything
 else that is the same for the whole run of a program: compiled templates, validators of
-dataclasses, the versions of libraries.
+dataclasses, the versions of libraries, the advisor that a cluster's worker works with.
 """
 
 import hashlib

@@ -23,6 +23,7 @@ from edfa.certification.records import Records
 from edfa.errors import EdfaError, MismatchError
 from edfa.fingerprint import fingerprint
 from edfa.parallel import count_jobs
+from edfa.reading import RESOURCES
 from edfa.typing import Float32Array
 from edfa.workers import SerialExecutor, open_workers, worker_died
 
@@ -139,7 +140,7 @@ def open_pool(fitted: FittedAdvisor, workers: int | Cluster | None = -1) -> Iter
         yield WorkerPool(fitted, pool, count)
 
 
-_held: dict[str, FittedAdvisor] = {}  # on a worker: the advisor it works with
+WORKS_WITH = "a worker's advisor"  # of RESOURCES, with its key
 _lock = threading.Lock()
 
 
@@ -157,13 +158,12 @@ def _work_away(
             f"a worker has {versions()}, the advisor is used with {made_with}: answers could differ"
         )
     with _lock:
-        if key not in _held:
-            advisor = sent or _load(folder, key)
-            if advisor is None:
+        held, fitted = RESOURCES.find([WORKS_WITH]).get(WORKS_WITH, (None, None))
+        if held != key:
+            fitted = sent or _load(folder, key)
+            if fitted is None:
                 return None
-            _held.clear()
-            _held[key] = advisor
-        fitted = _held[key]
+            RESOURCES.keep({WORKS_WITH: (key, fitted)})
     return work(fitted, *args)
 
 

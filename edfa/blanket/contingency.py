@@ -1,48 +1,34 @@
 """Contingency tables within strata, and the tests of independence that are read off them."""
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 from scipy.special import chdtrc, gammaincc, xlogy
 
+from edfa.cache import Cache
 from edfa.typing import AnyArray, Float64Array, IntArray
 
 __all__ = [
     "ROWS_PER_CELL",
-    "BoundedCache",
     "CIResult",
     "ContingencyTable",
     "cmh",
     "g2",
     "sum_k_log_k",
+    "test_work",
     "x2mm",
 ]
 
-K = TypeVar("K")
-V = TypeVar("V")
 ROWS_PER_CELL = 5
 MAX_PRODUCTS = 1 << 21  # products of margins that cmh holds at a time
+CACHE_BYTES = 256 << 20  # of what tests share
+FEWEST_SHARED = 64  # results of tests that are held, however large
 
 
-class BoundedCache(dict[K, V]):
-    """A dictionary of at most ``limit`` entries; adding one more removes the entry that was added
-    first.
-
-    >>> cache = BoundedCache(2)
-    >>> cache["a"] = cache["b"] = cache["c"] = 1
-    >>> list(cache)
-    ['b', 'c']
-    """
-
-    def __init__(self, limit: int) -> None:
-        super().__init__()
-        self.limit = limit
-
-    def __setitem__(self, key: K, value: V) -> None:
-        if len(self) >= self.limit and key not in self:
-            del self[next(iter(self))]
-        super().__setitem__(key, value)
+def test_work(size: float) -> Cache[Any]:
+    """A memory for what tests share: as many results of about ``size`` bytes as 256 MiB hold."""
+    return Cache("test work", max(FEWEST_SHARED, int(CACHE_BYTES / size)))
 
 
 def sum_k_log_k(counts: AnyArray) -> float:

@@ -10,12 +10,11 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
 from scipy.special import fdtrc, ndtr
 
-from edfa.blanket.contingency import BoundedCache, CIResult
+from edfa.blanket.contingency import CIResult, test_work
 from edfa.typing import Float64Array, IntArray
 
 __all__ = ["CorrelationTests"]
 
-CACHE_BYTES = 128 << 20  # of cached factors, roughly
 MIN_RESIDUAL = (
     1e-6  # a term whose variance given the conditions falls below this is a function of them
 )
@@ -64,11 +63,8 @@ class CorrelationTests:
         self.tested = [b[:k] for b, k in zip(blocks, tested or map(len, blocks), strict=True)]
         self.n = n
         block_bytes = 8 * (sum(len(b) for b in blocks) / len(blocks)) ** 2  # of a typical block
-        limit = max(256, int(CACHE_BYTES / (8 * block_bytes)))
-        self._factors: BoundedCache[tuple[int, ...], _Factor] = BoundedCache(limit)
-        self._residuals: BoundedCache[tuple[int, tuple[int, ...]], _Residual | None] = BoundedCache(
-            limit
-        )
+        # factors by conditions, residuals by variable and conditions
+        self._shared = test_work(8 * block_bytes)
 
     def likelihood_ratio(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
         """Wilks' lambda of the terms of x and y, both regressed on the terms of the conditions."""
@@ -104,24 +100,23 @@ class CorrelationTests:
         """The Cholesky factor of the conditions, grown by one variable at a time."""
         if not conditions:
             return _Factor(np.zeros(0, dtype=np.intp), np.zeros((0, 0)))
-        if (cached := self._factors.get(conditions)) is not None:
-            return cached
-        factor, last = (
-            self._factor(conditions[:-1]),
-            self._residual(self.blocks[conditions[-1]], conditions[:-1]),
-        )
-        self._factors[conditions] = factor = factor if last is None else _extend(factor, last)
+
+        def grow() -> _Factor:
+            factor = self._factor(conditions[:-1])
+            last = self._residual(self.blocks[conditions[-1]], conditions[:-1])
+            return factor if last is None else _extend(factor, last)
+
+        factor: _Factor = self._shared.get(conditions, grow)
         return factor
 
     def _tested_residual(self, variable: int, conditions: tuple[int, ...]) -> _Residual | None:
         """Residual of the terms that represent a variable under test; None if the conditions
         determine it.
         """
-        if (variable, conditions) not in self._residuals:
-            self._residuals[variable, conditions] = self._residual(
-                self.tested[variable], conditions
-            )
-        return self._residuals[variable, conditions]
+        residual: _Residual | None = self._shared.get(
+            (variable, conditions), lambda: self._residual(self.tested[variable], conditions)
+        )
+        return residual
 
     def _residual(self, terms: IntArray, conditions: tuple[int, ...]) -> _Residual | None:
         """Residual of some terms; None if they are all functions of the conditions."""

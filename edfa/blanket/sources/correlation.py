@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from edfa.blanket.columns import CategoricalColumn, Column, ContinuousColumn
-from edfa.blanket.contingency import BoundedCache
+from edfa.blanket.contingency import test_work
 from edfa.errors import DataError
 from edfa.typing import AnyArray, Float64Array, IntArray
 
@@ -28,7 +28,6 @@ __all__ = [
 
 CHUNK_ROWS = 65_536  # rows whose terms are in memory at a time
 MOST_TERMS = 6_000  # terms whose correlations are held at once, 288 MB; the sums take as much again
-CACHE_BYTES = 256 << 20  # of the terms that a PairwiseCorrelation holds
 STRIP = 256  # rows of a matrix that are worked on at a time
 
 
@@ -65,7 +64,7 @@ class PairwiseCorrelation:
         typical = (
             8 * self.n * max(1, len(self._column_of) // len(columns))
         )  # bytes of one column's terms
-        self._terms: BoundedCache[int, Float64Array] = BoundedCache(max(64, CACHE_BYTES // typical))
+        self._terms = test_work(typical)
 
     def between(self, left: IntArray, right: IntArray) -> Float64Array:
         """Correlations of some terms, ``(a,)``, with others, ``(b,)``: shape ``(a, b)``."""
@@ -85,15 +84,17 @@ class PairwiseCorrelation:
 
     def _standardised(self, index: int) -> Float64Array:
         """All terms of a column, standardised, ``(rows, terms)``; constant terms are 0."""
-        if (terms := self._terms.get(index)) is None:
+
+        def make() -> Float64Array:
             terms = _embed(self._columns[index], self._values[index])
             deviation = terms.std(axis=0)
             constant = deviation < 1e-9
-            terms = (terms - terms.mean(axis=0)) / (
-                np.where(constant, 1.0, deviation) * np.sqrt(self.n)
-            )
+            scale = np.where(constant, 1.0, deviation) * np.sqrt(self.n)
+            terms = (terms - terms.mean(axis=0)) / scale
             terms[:, constant] = 0.0
-            self._terms[index] = terms
+            return np.asarray(terms)
+
+        terms: Float64Array = self._terms.get(index, make)
         return terms
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from edfa.blanket.columns import TEST_BINS, Column
-from edfa.blanket.contingency import BoundedCache, ContingencyTable
+from edfa.blanket.contingency import ContingencyTable, test_work
 from edfa.blanket.sources.correlation import (
     CHUNK_ROWS,
     MOST_TERMS,
@@ -18,7 +18,6 @@ from edfa.typing import AnyArray, IntArray
 
 __all__ = ["MemoryRows"]
 
-CACHE_BYTES = 256 << 20  # of cached strata
 FEW_STRATA = 32  # up to this many, counting empty strata costs less than renumbering
 
 
@@ -36,10 +35,7 @@ class MemoryRows:
         self._has_missing = [bool(c.has_missing) for c in columns]
         self._n_codes = [c.n_codes(TEST_BINS) for c in columns]
         self._codes: dict[tuple[int, int], AnyArray] = {}
-        limit = max(64, CACHE_BYTES // (16 * self.n))
-        self._strata: BoundedCache[tuple[tuple[int, ...], int], tuple[AnyArray, int]] = (
-            BoundedCache(limit)
-        )
+        self._strata = test_work(16 * self.n)
 
     def take(self, rows: IntArray) -> "MemoryRows":
         """The table of some rows, with the levels and quantiles of all rows."""
@@ -98,16 +94,18 @@ class MemoryRows:
         """
         if not conditions:
             return np.zeros(1, dtype=np.int32), 1
-        if (cached := self._strata.get((conditions, bins))) is not None:
-            return cached
-        outer, n_outer = self._stratify(conditions[:-1], bins)
-        last, n_last = self._code(conditions[-1], bins), self.columns[conditions[-1]].n_codes(bins)
-        both = _fold(outer, last, n_last, n_outer)
-        if self._any_missing(*conditions):
-            both[(outer < 0) | (last < 0)] = -1
-        possible = n_outer * n_last
-        strata = (both, possible) if possible <= FEW_STRATA else _renumber(both, possible)
-        self._strata[conditions, bins] = strata
+
+        def make() -> tuple[AnyArray, int]:
+            outer, n_outer = self._stratify(conditions[:-1], bins)
+            last = self._code(conditions[-1], bins)
+            n_last = self.columns[conditions[-1]].n_codes(bins)
+            both = _fold(outer, last, n_last, n_outer)
+            if self._any_missing(*conditions):
+                both[(outer < 0) | (last < 0)] = -1
+            possible = n_outer * n_last
+            return (both, possible) if possible <= FEW_STRATA else _renumber(both, possible)
+
+        strata: tuple[AnyArray, int] = self._strata.get((conditions, bins), make)
         return strata
 
 

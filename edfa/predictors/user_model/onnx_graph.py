@@ -6,10 +6,10 @@ which onnxruntime brings along, passes over the others.
 """
 
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 from edfa.errors import MissingExtraError, UnreadableError
+from edfa.reading import RESOURCES
 
 __all__ = ["find_classes", "read_nodes"]
 
@@ -50,7 +50,7 @@ def read_nodes(content: bytes, name: str) -> list[Any]:
     UnreadableError that begins with ``name`` if the file is none, or keeps numbers in other files:
     reading those would be reading whatever file somebody names.
     """
-    model = _model_class()()
+    model = RESOURCES.get("ONNX messages", _model_class)()
     try:
         model.ParseFromString(content)
     except Exception:  # protobuf's errors have no base that is here without it
@@ -95,7 +95,6 @@ def _within(message: Any) -> Iterator[Any]:
                 yield from _within(value)
 
 
-@cache
 def _model_class() -> Any:
     """The class of ONNX's outermost message, with the fields above."""
     try:
