@@ -93,6 +93,17 @@ class Cache(Generic[Value]):
         while len(self._results) > self.most:
             self._results.popitem(last=False)
 
+    def held(self) -> dict[Hashable, Value]:
+        """All results that are there, the least recently used first."""
+        with self._lock:
+            return dict(self._results)
+
+    def bound(self, most: int) -> None:
+        """Hold at most so many results from now on."""
+        with self._lock:
+            self.most = most
+            self._trim()
+
     def forget(self) -> None:
         """Forget everything."""
         with self._lock:

@@ -3,9 +3,10 @@
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import xgboost as xgb
@@ -18,8 +19,7 @@ from edfa.writing import atomic_file
 
 __all__ = [
     "TreeSettings",
-    "booster_bytes",
-    "booster_hash",
+    "Trees",
     "cached_booster",
     "load_boosters",
     "merge_boosters",
@@ -54,6 +54,29 @@ class TreeSettings(NamedTuple):
     columns: float = 1.0
 
 
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """Boosted trees that are trained, and never changed again.
+
+    ``read`` is the UBJSON that they were read from; None: they were trained here.
+    """
+
+    booster: xgb.Booster
+    read: bytes | None = None
+
+    @property
+    def content(self) -> bytes:
+        """As UBJSON: what they were read from, whichever XGBoost wrote that, else what this one
+        writes.
+        """
+        return self.read or bytes(self.booster.save_raw("ubj"))
+
+    @cached_property
+    def hash(self) -> str:
+        """The SHA-256 of ``content``."""
+        return hashlib.sha256(self.content).hexdigest()
+
+
 def train_booster(
     data: xgb.DMatrix, check: xgb.DMatrix | None, classes: int, settings: TreeSettings
 ) -> xgb.Booster:
@@ -86,20 +109,18 @@ def train_booster(
     return booster[: booster.best_iteration + 1]
 
 
-def load_boosters(files: Sequence[BoosterFile]) -> list[xgb.Booster]:
+def load_boosters(files: Sequence[BoosterFile]) -> list[Trees]:
     """The boosters that XGBoost wrote, with one thread; UnreadableError for one that it cannot have
     written.
     """
-    boosters = []
-    for file, version in zip(files, check_boosters(files), strict=True):
+    check_boosters(files)
+    loaded = []
+    for file in files:
         booster = xgb.Booster({"nthread": 1})
         with readable(file.name):
             booster.load_model(bytearray(file.content))
-        _HASHES[booster] = hashlib.sha256(file.content).hexdigest()
-        if ".".join(map(str, version)) != xgb.__version__:
-            _WRITTEN[booster] = file.content
-        boosters.append(booster)
-    return boosters
+        loaded.append(Trees(booster, file.content))
+    return loaded
 
 
 def merge_boosters(boosters: Sequence[xgb.Booster]) -> xgb.Booster | None:
@@ -137,24 +158,6 @@ def merge_boosters(boosters: Sequence[xgb.Booster]) -> xgb.Booster | None:
     return merged if np.array_equal(merged.inplace_predict(rows), apart) else None
 
 
-def booster_bytes(booster: xgb.Booster) -> bytes:
-    """A booster as UBJSON: what it was read from, if another XGBoost wrote that, else what this
-    XGBoost writes.
-    """
-    return _WRITTEN.get(booster) or bytes(booster.save_raw("ubj"))
-
-
-def booster_hash(booster: xgb.Booster) -> str:
-    """The SHA-256 of ``booster_bytes``; a booster is never changed once it is trained."""
-    if (known := _HASHES.get(booster)) is None:
-        known = _HASHES[booster] = hashlib.sha256(booster_bytes(booster)).hexdigest()
-    return known
-
-
-_WRITTEN: WeakKeyDictionary[xgb.Booster, bytes] = WeakKeyDictionary()
-_HASHES: WeakKeyDictionary[xgb.Booster, str] = WeakKeyDictionary()
-
-
 def cached_booster(
     path: Path, key: bytes, shape: tuple[int, int], train: Callable[[], xgb.Booster]
 ) -> xgb.Booster:
@@ -168,13 +171,13 @@ def cached_booster(
         content = read_bytes(path, CACHED_LIMIT)
         written = content[HASH_SIZE:]
         if content[:HASH_SIZE] == _seal(key, written):
-            return load_boosters([BoosterFile(path.name, written, *shape)])[0]
+            return load_boosters([BoosterFile(path.name, written, *shape)])[0].booster
     except UnreadableError:
         pass  # it is trained anew and written over
     booster = train()
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_file() or not path.exists():
-        content = booster_bytes(booster)
+        content = Trees(booster).content
         with atomic_file(path) as partial:
             partial.write_bytes(_seal(key, content) + content)
     return booster

@@ -31,9 +31,8 @@ from edfa.errors import SettingError, UnreadableError
 from edfa.predictors.base import Predictor, class_probabilities, sample_weights
 from edfa.predictors.booster_file import BoosterFile
 from edfa.predictors.boosting import (
+    Trees,
     TreeSettings,
-    booster_bytes,
-    booster_hash,
     load_boosters,
     merge_boosters,
     train_booster,
@@ -60,8 +59,8 @@ class Committee:
 
     Parameters
     ----------
-    boosters
-        The members.
+    members
+        The models.
     columns
         Which features they are shown, (features,). All of these must be known: a committee judges
         complete people.
@@ -79,7 +78,7 @@ class Committee:
     (3, 200)
     """
 
-    boosters: tuple[xgb.Booster, ...]
+    members: tuple[Trees, ...]
     columns: BoolArray
     decider: Predictor
 
@@ -125,7 +124,7 @@ class Committee:
             raise SettingError(f"a committee has at least 2 models, not {n_models}")
         model._check_fitted()
         settings, random = _Settings.of(model), np.random.default_rng([seed, n_models])
-        boosters = []
+        members = []
         for member in range(n_models):
             drawn = _draw(y, random, share)
             # to stop by; nobody learns from them
@@ -135,14 +134,20 @@ class Committee:
                 known = fold_of(np.arange(len(others[1]))) != fold_of(member)
                 rows = np.concatenate([rows, others[0][known]])
                 codes = np.concatenate([codes, others[1][known]])
-            boosters.append(settings.train((rows, codes), (X[left], y[left]), random, varied))
-        return cls(tuple(boosters), settings.columns, model)
+            trained = settings.train((rows, codes), (X[left], y[left]), random, varied)
+            members.append(Trees(trained))
+        return cls(tuple(members), settings.columns, model)
 
     def __repr__(self) -> str:
         return f"<Committee of {len(self)}>"
 
     def __len__(self) -> int:
-        return len(self.boosters)
+        return len(self.members)
+
+    @property
+    def boosters(self) -> tuple[xgb.Booster, ...]:
+        """The members, as XGBoost asks them."""
+        return tuple(member.booster for member in self.members)
 
     def __sklearn_clone__(self) -> Self:
         return self
@@ -155,7 +160,8 @@ class Committee:
         """As ``decide``, from the columns that are shown alone, (n, shown features)."""
         if not len(rows):
             return np.zeros(0, dtype=np.intp)
-        return self.decider.decide(class_probabilities(self.boosters[member].inplace_predict(rows)))
+        predicted = self.members[member].booster.inplace_predict(rows)
+        return self.decider.decide(class_probabilities(predicted))
 
     def asks_together(self, count: int) -> bool:
         """Whether all members together answer about ``count`` rows faster than one after the other
@@ -194,12 +200,12 @@ class Committee:
         """The members' SHA-256, and what they are shown; how they decide is a fact about the
         model.
         """
-        members = {str(i): booster_hash(booster) for i, booster in enumerate(self.boosters)}
+        members = {str(i): member.hash for i, member in enumerate(self.members)}
         return {"members": members, "columns": self.columns}
 
     def to_folder(self, folder: str | Path) -> None:
         """Write the members as UBJSON; no pickle."""
-        parts = {f"{i:03d}.ubj": booster_bytes(booster) for i, booster in enumerate(self.boosters)}
+        parts = {f"{i:03d}.ubj": member.content for i, member in enumerate(self.members)}
         columns = save_arrays({"columns": self.columns.astype(np.uint8)})
         write_parts(folder, "Committee", {}, {COLUMNS_FILE: columns} | parts)
 
@@ -218,10 +224,10 @@ class Committee:
                     f"a committee has at least 2 models of some columns, not {len(parts)}"
                 )
             shown, classes = int(columns.sum()), len(model.classes_)
-            boosters = load_boosters(
+            members = load_boosters(
                 [BoosterFile(name, parts[name], shown, classes) for name in sorted(parts)]
             )
-        return cls(tuple(boosters), columns, model)
+        return cls(tuple(members), columns, model)
 
 
 def fold_of(number: Any) -> Any:

@@ -11,14 +11,11 @@ other set is answered by the one masked model.
 import copy
 import hashlib
 import json
-import threading
-from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, cast
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +31,7 @@ from edfa.artifacts import (
     save_arrays,
     write_parts,
 )
+from edfa.cache import Cache
 from edfa.errors import DataError, SettingError, UnknownNameError, UnreadableError
 from edfa.predictors.base import (
     ClassWeight,
@@ -52,9 +50,8 @@ from edfa.predictors.booster_file import (
     trees_of,
 )
 from edfa.predictors.boosting import (
+    Trees,
     TreeSettings,
-    booster_bytes,
-    booster_hash,
     cached_booster,
     load_boosters,
     train_booster,
@@ -66,7 +63,6 @@ __all__ = ["Forest", "SubsetXGB"]
 
 Mode = Literal["per_subset", "nan", "mixed"]
 MODES = ("per_subset", "nan", "mixed")
-NOT_PICKLED = ("_lock", "_training_locks", "_forests", "_forest_agrees", "_own_keys")
 DECIDING = (
     "threshold",
     "favourable",
@@ -179,9 +175,8 @@ class SubsetXGB(Predictor):
             raise SettingError(f"max_models: at least 1, not {max_models}")
         self._cache_folder = None if folder is None else Path(folder)
         self._max_models = max_models
-        if hasattr(self, "_boosters"):
-            with self._lock:
-                self._drop_oldest()
+        if hasattr(self, "_models"):
+            self._models.bound(self._most)
         return self
 
     def fit(
@@ -249,8 +244,7 @@ class SubsetXGB(Predictor):
         self.kept_: BoolArray | None = None
         if self.mode == "nan":
             self.kept_ = np.zeros((0, matrix.shape[1]), dtype=bool)
-        self._boosters: OrderedDict[bytes, xgb.Booster] = OrderedDict()
-        self._reset_derived()
+        self._hold({})
         if progress:
             progress(1, 1)
 
@@ -265,14 +259,16 @@ class SubsetXGB(Predictor):
         if self.class_weight is not None:
             raise SettingError("class_weight is about outcomes; soft_labels are learnt as they are")
 
-    def _reset_derived(self) -> None:
-        """Locks, and what is worked out from boosters and never sent to another process."""
-        self._forests: WeakKeyDictionary[xgb.Booster, Forest] = WeakKeyDictionary()
-        self._forest_agrees: WeakKeyDictionary[xgb.Booster, bool] = WeakKeyDictionary()
-        self._lock = threading.RLock()
-        self._training_locks: dict[bytes, threading.Lock] = {}
-        kept: BoolArray | None = getattr(self, "kept_", None)  # one that is not fitted has none
-        self._own_keys = None if kept is None else frozenset(map(_key, kept))
+    def _hold(self, models: "Mapping[Hashable, SubsetTrees]") -> None:
+        """Hold these models, by subset, and no others; other subsets may have been named before."""
+        self._own_keys = None if self.kept_ is None else frozenset(map(_key, self.kept_))
+        self._models: Cache[SubsetTrees] = Cache("model work", self._most)
+        self._models.keep(models)
+
+    @property
+    def _most(self) -> int:
+        """How many models are held: all that are part of what was learnt, however many."""
+        return max(self._max_models, len(self._definite()))
 
     def keeping(self, masks: Any) -> Self:
         """A model like this one in which just these subsets have models of their own (mode
@@ -302,12 +298,10 @@ class SubsetXGB(Predictor):
                 f"subsets are named for a SubsetXGB of mode 'mixed', not {self.mode!r}"
             )
         sets = np.asarray(masks, dtype=bool).reshape(-1, self.n_features_in_) & self.varies_
-        with self._lock:
-            model = copy.copy(self)
-            model._boosters = self._boosters.copy()
+        model = copy.copy(self)
         model.kept_ = np.unique(sets[sets.any(axis=1)], axis=0)
         model._token = object()
-        model._reset_derived()
+        model._hold(self._models.find(map(_key, model._definite().values())))
         return model
 
     @property
@@ -327,7 +321,7 @@ class SubsetXGB(Predictor):
             return state
         named = {} if self.kept_ is None else {"kept_": self.kept_}
         definite = self._definite().items()
-        hashes = {name: booster_hash(self._booster(mask)) for name, mask in definite}
+        hashes = {name: self._trees(mask).trees.hash for name, mask in definite}
         return {**state, **named, "boosters_": hashes}
 
     def _definite(self) -> dict[str, BoolArray | None]:
@@ -355,33 +349,17 @@ class SubsetXGB(Predictor):
         """The model for the known features ``mask`` (features,): from memory, from disk, or trained
         now.
         """
+        return self._trees_for(mask).trees.booster
+
+    def _trees_for(self, mask: BoolArray) -> "SubsetTrees":
+        """The model for the known features ``mask`` (features,), with its leaves."""
         self._check_fitted()
         mask = mask & self.varies_
-        return self._booster(mask if self._has_own(mask) else None)
+        return self._trees(mask if self._has_own(mask) else None)
 
-    def _booster(self, mask: BoolArray | None) -> xgb.Booster:
+    def _trees(self, mask: BoolArray | None) -> "SubsetTrees":
         """The model of its own of a subset, or with None the masked one."""
-        key = _key(mask)
-        with self._lock:
-            if key in self._boosters:
-                self._boosters.move_to_end(key)
-                return self._boosters[key]
-            training = self._training_locks.setdefault(key, threading.Lock())
-        with training:  # who needs the same model waits for it; others do not
-            with self._lock:
-                if (booster := self._boosters.get(key)) is not None:
-                    return booster
-            booster = self._make(key, mask)
-            with self._lock:
-                self._boosters[key] = booster
-                self._drop_oldest()
-                self._training_locks.pop(key, None)
-            return booster
-
-    def _drop_oldest(self) -> None:
-        """Drop models that can be trained again; those that are part of what was learnt stay."""
-        while len(self._boosters) > self._max_models and not self._definite():
-            self._boosters.popitem(last=False)
+        return self._models.get(_key(mask), lambda: self._make(mask))
 
     def cells(self, mask: BoolArray, feature: int) -> Float32Array:
         """The trees' split thresholds of a feature in the model for ``mask`` (features,), in
@@ -394,7 +372,7 @@ class SubsetXGB(Predictor):
         if not mask[feature]:
             return np.zeros(0, dtype=np.float32)
         column = int(np.count_nonzero(mask[:feature])) if self._has_own(mask) else feature
-        return self._forest(self.booster(mask)).thresholds[column]
+        return self._trees_for(mask).forest.thresholds[column]
 
     def _decide_tries(
         self, mask: BoolArray, known: Float32Array, column: IntArray, value: Float32Array
@@ -407,9 +385,9 @@ class SubsetXGB(Predictor):
         )
         if len(self.classes_) > 2 or not decidable or not self._has_own(mask):
             return None
-        booster, threshold = self.booster(mask), 0.5 if self.threshold is None else self.threshold
-        forest = self._forest(booster)
-        if not self._agrees(booster, forest, mask):
+        model, threshold = self._trees_for(mask), 0.5 if self.threshold is None else self.threshold
+        forest = model.forest
+        if not model.forest_agrees:
             return None
         log_odds = np.log(threshold / (1 - threshold))
         excess = forest.margins(known, column, value) - np.float32(log_odds)
@@ -422,26 +400,6 @@ class SubsetXGB(Predictor):
         rows[np.arange(len(person)), column[candidate]] = value[candidate]
         decisions[person, candidate] = self.decide(self._answer(mask, rows)) if len(person) else 0
         return decisions
-
-    def _forest(self, booster: xgb.Booster) -> "Forest":
-        """The leaves of a booster, read once."""
-        with self._lock:
-            if (forest := self._forests.get(booster)) is None:
-                forest = self._forests[booster] = Forest.of(booster.save_raw("json"))
-        return forest
-
-    def _agrees(self, booster: xgb.Booster, forest: "Forest", mask: BoolArray) -> bool:
-        """Whether the forest gives some training rows the booster's margins: XGBoost may change
-        what it writes.
-        """
-        with self._lock:
-            if (agrees := self._forest_agrees.get(booster)) is None:
-                rows = np.ascontiguousarray(self.rows_[:CHECKED_ROWS, mask])
-                rows[:, 0] = rows[0, 0]
-                margins = forest.margins(rows, np.zeros(1, dtype=np.intp), rows[0, :1])[:, 0]
-                difference = np.abs(margins - booster.inplace_predict(rows, predict_type="margin"))
-                agrees = self._forest_agrees[booster] = bool(difference.max() <= forest.tolerance)
-        return agrees
 
     def to_folder(self, folder: str | Path) -> None:
         """Write the training rows and the models that are part of what was learnt, as safetensors
@@ -462,7 +420,7 @@ class SubsetXGB(Predictor):
         if self.mode == "mixed" and self.kept_ is not None:
             arrays["kept"] = self.kept_.astype(np.uint8)
         parts = {
-            f"{name}.ubj": booster_bytes(self._booster(mask))
+            f"{name}.ubj": self._trees(mask).trees.content
             for name, mask in self._definite().items()
         }
         settings = {**self._settings(), VERSION: self.xgboost_version_}
@@ -500,8 +458,8 @@ class SubsetXGB(Predictor):
             BoosterFile(name, parts[name], self._width(mask), len(self.classes_))
             for name, mask in definite.items()
         ]
-        for mask, booster in zip(definite.values(), load_boosters(files), strict=True):
-            self._boosters[_key(mask)] = booster
+        for mask, trees in zip(definite.values(), load_boosters(files), strict=True):
+            self._models.keep({_key(mask): self._with_rows(trees, mask)})
         if definite:
             self.xgboost_version_ = version
 
@@ -510,14 +468,17 @@ class SubsetXGB(Predictor):
         return self.n_features_in_ if mask is None else int(mask.sum())
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state to pickle: everything but locks and what is derived from boosters."""
-        return {
-            name: value for name, value in super().__getstate__().items() if name not in NOT_PICKLED
-        }
+        """The state to pickle: the models as they are, without what is worked out from them."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        if "_models" in state:
+            state["_models"] = self._models.held()
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        models = state.pop("_models", None)
         super().__setstate__(state)
-        self._reset_derived()
+        if models is not None:
+            self._hold(models)
 
     def _train(self, mask: BoolArray | None) -> xgb.Booster:
         """The model of its own of a subset, or with None the masked one."""
@@ -547,10 +508,19 @@ class SubsetXGB(Predictor):
         weights = sample_weights(self.class_weight, self.classes_[codes])
         return xgb.DMatrix(np.ascontiguousarray(matrix), label=codes, weight=weights, nthread=1)
 
-    def _make(self, key: bytes, mask: BoolArray | None) -> xgb.Booster:
+    def _make(self, mask: BoolArray | None) -> "SubsetTrees":
         """The model of a subset, from the folder where models are cached, or trained."""
+        return self._with_rows(Trees(self._read_or_train(mask)), mask)
+
+    def _with_rows(self, trees: Trees, mask: BoolArray | None) -> "SubsetTrees":
+        """The trees of a subset, with some training rows to try their leaves on."""
+        rows = self.rows_[:CHECKED_ROWS]
+        return SubsetTrees(trees, rows if mask is None else np.ascontiguousarray(rows[:, mask]))
+
+    def _read_or_train(self, mask: BoolArray | None) -> xgb.Booster:
         if self._cache_folder is None:
             return self._train(mask)
+        key = _key(mask)
         settings = {name: value for name, value in self._settings().items() if name not in DECIDING}
         described = [settings, self.directions(), self.training_hash_, xgb.__version__]
         source = json.dumps(described).encode()
@@ -558,6 +528,38 @@ class SubsetXGB(Predictor):
         path = self._cache_folder / folder[:16] / f"{name[:32]}.ubj"
         shape = self._width(mask), len(self.classes_)
         return cached_booster(path, source + key, shape, lambda: self._train(mask))
+
+
+@dataclass(frozen=True, eq=False)
+class SubsetTrees:
+    """The trees of one set of known features, and their leaves.
+
+    ``rows`` (rows, columns) are training rows on which the leaves are held against the trees.
+    """
+
+    trees: Trees
+    rows: Float32Array
+
+    @cached_property
+    def forest(self) -> "Forest":
+        """The leaves, read once."""
+        return Forest.of(self.trees.booster.save_raw("json"))
+
+    @cached_property
+    def forest_agrees(self) -> bool:
+        """Whether the forest gives the rows the booster's margins: XGBoost may change what it
+        writes.
+        """
+        rows, column = self.rows.copy(), np.zeros(1, dtype=np.intp)
+        rows[:, 0] = rows[0, 0]
+        margins = self.forest.margins(rows, column, rows[0, :1])[:, 0]
+        booster = self.trees.booster
+        difference = np.abs(margins - booster.inplace_predict(rows, predict_type="margin"))
+        return bool(difference.max() <= self.forest.tolerance)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What is sent to another process reads the leaves again."""
+        return type(self), (self.trees, self.rows)
 
 
 @dataclass(frozen=True, eq=False)

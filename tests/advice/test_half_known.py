@@ -75,7 +75,7 @@ def test_a_policy_that_wanders_keeps_the_sets_most_people_pass(monkeypatch):
     assert 5 <= len(wandering.fitted.model.kept_) <= 5 + 3
     again = edfa.Advisor(predictor=model, **settings).fit(TABLE)
     assert again.fingerprint == wandering.fingerprint
-    assert len(wandering.fitted.model._boosters) < 30, "no model for every set that anybody passes"
+    assert len(wandering.fitted.model._models) < 30, "no model for every set that anybody passes"
 
 
 def test_nothing_is_trained_for_half_known_people_and_order_does_not_matter(monkeypatch, tmp_path):

@@ -18,7 +18,7 @@ import edfa
 from edfa import Advisor, SubsetXGB
 from edfa.errors import UnreadableError
 from edfa.predictors.booster_file import BoosterFile, check_boosters
-from edfa.predictors.boosting import booster_bytes, load_boosters
+from edfa.predictors.boosting import load_boosters
 from edfa.predictors.xgb import Forest
 from edfa.writing import list_files
 
@@ -133,12 +133,12 @@ for classes in (2, 3):
         else:
             del content[int(random.integers(len(content))) :]
         try:
-            (booster,) = load_boosters([file._replace(content=bytes(content))])
+            (trees,) = load_boosters([file._replace(content=bytes(content))])
         except UnreadableError:
             print("refused", flush=True)
         else:
-            assert len(booster.inplace_predict(ROWS)) == len(ROWS)
-            booster.save_raw("json")
+            assert len(trees.booster.inplace_predict(ROWS)) == len(ROWS)
+            trees.booster.save_raw("json")
             print("read", flush=True)
 """
 
@@ -146,7 +146,7 @@ for classes in (2, 3):
 def booster_file(classes):
     codes = np.digitize(SUM, [0.0] if classes == 2 else [-0.5, 0.5])
     model = SubsetXGB("nan", n_estimators=5).fit(ROWS, codes)
-    return BoosterFile("model.ubj", booster_bytes(model._booster(None)), 6, classes)
+    return BoosterFile("model.ubj", model._trees(None).trees.content, 6, classes)
 
 
 @pytest.mark.long
@@ -165,7 +165,7 @@ def test_what_xgboost_writes_is_read(classes):
     ):
         codes = np.digitize(SUM, [0.0] if classes == 2 else [-0.5, 0.5])
         model = SubsetXGB("nan", **({"n_estimators": 3} | settings)).fit(ROWS, codes)
-        content = booster_bytes(model._booster(None))
+        content = model._trees(None).trees.content
         (version,) = check_boosters([BoosterFile("model.ubj", content, 6, classes)])
         assert len(version) == 3
         for wrong in (
@@ -220,7 +220,7 @@ def test_an_infinite_split_is_read_and_an_infinite_leaf_is_refused(infinite):
     """XGBoost 3.4 parts what is known from what is not by a split at -inf."""
     file = booster_file(2)
     split = file._replace(content=set_number(file.content, "split_conditions", 0, infinite))
-    (booster,) = load_boosters([split])
+    booster = load_boosters([split])[0].booster
     assert np.isfinite(booster.inplace_predict(ROWS)).all()
     forest = Forest.of(booster.save_raw("json"))
     assert all(np.isfinite(thresholds).all() for thresholds in forest.thresholds)

@@ -21,7 +21,7 @@ from edfa.cli import app
 from edfa.data.synthetic import credit_story
 from edfa.errors import MismatchError, UnreadableError
 from edfa.predictors import boosting
-from edfa.predictors.boosting import booster_bytes, booster_hash
+from edfa.predictors.boosting import Trees
 from edfa.writing import list_files
 
 NOT_IT = "is not the advisor it says it is"
@@ -146,7 +146,7 @@ def test_trees_that_are_outside_the_identity_are_not_in_the_folder(tmp_path):
     everything = np.ones(5, dtype=bool)
     for name in ("own_0.ubj", "masked.ubj"):
         folder = Path(shutil.copytree(tmp_path / "advisor", tmp_path / name))
-        (folder / "model" / name).write_bytes(booster_bytes(strange.booster(everything)))
+        (folder / "model" / name).write_bytes(Trees(strange.booster(everything)).content)
         for manifest, part in (
             (folder / "model" / MANIFEST, name),
             (folder / MANIFEST, f"model/{name}"),
@@ -236,13 +236,13 @@ def test_other_versions_read_it_and_do_not_change_what_it_is(copy, monkeypatch, 
 def test_trees_are_the_same_bytes_after_they_were_read():
     model = tiny().fitted.model
     for mask in model._definite().values():
-        booster = model._booster(mask)
-        content = booster_bytes(booster)
+        trees = model._trees(mask).trees
+        content = trees.content
         file = boosting.BoosterFile("x", content, model._width(mask), 2)
-        for again in (boosting.load_boosters([file])[0], booster):
-            again.inplace_predict(np.zeros((1, model._width(mask)), dtype=np.float32))
-            assert bytes(again.save_raw("ubj")) == content
-            assert booster_hash(again) == booster_hash(booster)
+        for again in (boosting.load_boosters([file])[0], trees):
+            again.booster.inplace_predict(np.zeros((1, model._width(mask)), dtype=np.float32))
+            assert bytes(again.booster.save_raw("ubj")) == again.content == content
+            assert again.hash == trees.hash
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def test_a_probability_that_is_the_threshold_is_decided_as_the_trees_do():
         model.threshold = float(border)
         decisions = model.decide_tries(MASK, known, column, value)
         assert np.array_equal(decisions, by_the_trees(model, MASK, known, column, value))
-        forest = model._forest(model.booster(MASK))
+        forest = model._trees_for(MASK).forest
         bare = forest.margins(known, column, value) >= np.log(border / (1 - border))
         differ += int((bare != decisions).sum())
     assert differ > 0  # without the trees some would be wrong

@@ -214,14 +214,14 @@ def test_where_models_are_cached_changes_no_answer_and_is_no_setting(tmp_path):
     after = SubsetXGB(n_estimators=10).fit(X, Y).cache_in(tmp_path / "b", max_models=2)
     for model in (before, after):
         np.testing.assert_array_equal(model.predict_proba(rows), plain.predict_proba(rows))
-        assert len(model._boosters) == 2
+        assert len(model._models) == 2
         assert identity(model) == identity(plain)
     assert (
         len(list((tmp_path / "a").rglob("*.ubj"))) == len(list((tmp_path / "b").rglob("*.ubj"))) > 2
     )
     assert clone(before)._cache_folder is None
     fewer = plain.cache_in(max_models=1)
-    assert len(fewer._boosters) == 1
+    assert len(fewer._models) == 1
     sent = pickle.loads(pickle.dumps(before))  # noqa: S301
     assert sent._cache_folder == tmp_path / "a"
 
@@ -233,6 +233,6 @@ def test_a_setting_changed_after_the_fit_finds_no_models_of_before(tmp_path):
     model = SubsetXGB(n_estimators=10).cache_in(tmp_path).fit(X, Y)
     model.predict_proba(X[:1])
     model.set_params(max_depth=1)
-    model._boosters.clear()
+    model._models.forget()
     shallow = SubsetXGB(n_estimators=10, max_depth=1).fit(X, Y)
     np.testing.assert_array_equal(model.predict_proba(X), shallow.predict_proba(X))

@@ -92,7 +92,7 @@ def test_models_are_cached_in_memory_up_to_a_limit_and_on_disk(tmp_path, monkeyp
     model = small().cache_in(tmp_path, max_models=3).fit(X, Y)
     first = model.predict_proba(rows)
     assert len(fitted) == 6
-    assert len(model._boosters) == 3
+    assert len(model._models) == 3
     np.testing.assert_array_equal(model.predict_proba(rows), first)
     other = small().cache_in(tmp_path, max_models=3).fit(X, Y)
     np.testing.assert_array_equal(other.predict_proba(rows), first)
