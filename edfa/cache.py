@@ -87,6 +87,7 @@ class Cache(Generic[Value]):
         with self._lock:
             for key, result in results.items():
                 self._results[key] = result
+                self._results.move_to_end(key)
             self._trim()
 
     def _trim(self) -> None:

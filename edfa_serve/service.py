@@ -8,7 +8,6 @@ process, or a later one, replays them from their events.
 
 import threading
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -18,8 +17,9 @@ from typing import Any, TypeVar
 
 from edfa.advice.advisor import Advisor
 from edfa.advice.assessment import Assessment
-from edfa.advice.interview import Interview
+from edfa.advice.interview import STATES, Interview
 from edfa.advice.receipt import Receipt
+from edfa.cache import Cache
 from edfa.data.rules import Overlay
 from edfa.errors import EdfaError, MismatchError, UnknownNameError
 from edfa.text.record import InterviewRecord
@@ -29,31 +29,8 @@ from edfa_serve.turns import TURNS
 __all__ = ["AUDIT", "RepeatedKeyError", "Service", "Session", "describe_shown", "happened", "retry"]
 
 
-class LeastRecent(dict[bytes, Any]):
-    """At most ``size`` entries: the ones that were not looked at for longest go. Threads may share
-    it.
-    """
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self.size, self._lock = size, threading.Lock()
-
-    def __getitem__(self, key: bytes) -> Any:
-        with self._lock:
-            value = super().pop(key)  # what was looked at last stands last
-            super().__setitem__(key, value)
-            return value
-
-    def __setitem__(self, key: bytes, value: Any) -> None:
-        with self._lock:
-            super().__setitem__(key, value)
-            while len(self) > self.size:
-                super().__delitem__(next(iter(self)))
-
-
 HELD = 256  # interviews in memory
 LOCKS = 256  # threads that may work on interviews at once, one on each
-STATES = 512  # assessments in memory, which interviews of people with the same facts share
 CALIBRATIONS = 32  # states whose certificates may wait to be made; more are asked for again later
 AUDIT = (
     "shown",
@@ -251,10 +228,9 @@ class Service:
 
     def __init__(self, advisor: Advisor, store: InterviewStore, key: bytes | None = None) -> None:
         self.advisor, self.store, self.key = advisor, store, key
-        self._held: OrderedDict[str, Session] = OrderedDict()
+        self._held: Cache[Session] = Cache("interviews", HELD)
         self._locks = [threading.Lock() for _ in range(LOCKS)]  # each of many interviews
-        self._lock = threading.Lock()
-        self._states: dict[bytes, Assessment] = LeastRecent(STATES)
+        self._states: Cache[Assessment] = Cache("interviews", STATES)
         self.certify_later = CalibrationThread()
 
     def begin(
@@ -394,8 +370,7 @@ class Service:
         record = self.store.read(token)
         with self._alone(record.id):
             self.store.delete(record.id)
-            with self._lock:
-                self._held.pop(record.id, None)
+            self._held.discard(record.id)
         _tell("delete")
 
     def _new(self, key: str, language: str) -> Session:
@@ -410,8 +385,7 @@ class Service:
     def _current(self, record: StoredInterview) -> Session:
         """The session of a record: as it is held, with what others have appended meanwhile."""
         self._check_advisor(record)
-        with self._lock:
-            session = self._held.get(record.id)
+        session = self._held.find([record.id]).get(record.id)
         if session is None or session.seq > record.seq:
             session = self._new(record.id, "en")
         for event in record.events[session.seq :]:
@@ -426,11 +400,7 @@ class Service:
             )
 
     def _hold(self, session: Session) -> None:
-        with self._lock:
-            self._held[session.id] = session
-            self._held.move_to_end(session.id)
-            if len(self._held) > HELD:
-                self._held.popitem(last=False)
+        self._held.keep({session.id: session})
 
     @contextmanager
     def _alone(self, interview: str) -> Iterator[None]:

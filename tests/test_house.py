@@ -62,8 +62,40 @@ def test_every_kind_of_cache_is_counted(house, source):
         "@cache\ndef c(): ...\n@cached_property\ndef d(self): ...\n"
     )
     assert len([*house.find_caches(source(text))]) == 3
-    for memory in ("BoundedCache(2)", "LeastRecent(9)", "OrderedDict()", "WeakKeyDictionary()"):
-        assert len([*house.find_caches(source(f"a = {memory}\n"))]) == 1
+    for memory in (
+        "a = OrderedDict()\n",
+        "a = collections.OrderedDict()\n",
+        "a = WeakKeyDictionary()\n",
+        "a = lru_cache(3)(b)\n",
+        "class A(dict[str, int]):\n    def __setitem__(self, key, value): ...\n",
+        "A = {}\ndef b(key):\n    A[key] = 1\n",
+        "A: dict[str, int] = {}\ndef b(key):\n    return A.setdefault(key, 1)\n",
+        "def b(self, key):\n    self.a[key] = 1\n    self.a.popitem()\n",
+        "def b(self, key):\n    del self.a[next(iter(self.a))]\n    self.a[key] = 1\n",
+    ):
+        assert len([*house.find_caches(source(memory))]) == 1, memory
+    for other in (
+        "def b(self, key):\n    self.a[key] = 1\n",
+        "def b():\n    a = {}\n    a[1] = 2\n",
+    ):
+        assert not [*house.find_caches(source(other))], other
+
+
+def test_caches_of_one_name_are_one_kind(house, source):
+    text = "A = Cache('a', 3)\nB = Cache('a', most=4)\nC = Cache(name, 3)\nD = Cache(name, 3)\n"
+    assert len({kind for kind, _ in house.find_caches(source(text))}) == 3
+
+
+def test_the_kinds_are_those_that_the_cache_says(house):
+    text = (ROOT / "edfa" / "cache.py").read_text(encoding="utf-8")
+    said = re.findall(r'^- "(.+)":', text, flags=re.MULTILINE)
+    sources = [
+        house.Source.read(file)
+        for package in ("edfa", "edfa_serve", "edfa_studies")
+        for file in (ROOT / package).rglob("*.py")
+        if file != ROOT / "edfa_serve" / "security.py"
+    ]
+    assert {kind for each in sources for kind, _ in house.find_caches(each)} == {*said}
 
 
 def test_a_trace_counts_modules_whose_functions_run(house):

@@ -6,7 +6,7 @@
 them: there it may only become smaller.
 
 Held: tokens of the packages (comments and docstrings are free), arguments of a function
-(constructors and commands aside), ``isinstance`` on user models outside their folder, the number of
+(constructors and commands aside), ``isinstance`` on user models outside their folder, the kinds of
 caches, and how many modules run on the way of one applicant. A module runs where one of its
 functions is called; importing it does not count.
 """
@@ -36,7 +36,9 @@ FREE = (
     tokenize.ENDMARKER,
 )
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-MEMORIES = ("Cache", "BoundedCache", "LeastRecent", "OrderedDict", "WeakKeyDictionary")
+MEMORIES = ("OrderedDict", "WeakKeyDictionary", "WeakValueDictionary")
+DECORATORS = ("cache", "lru_cache")
+DICTIONARIES = ("dict", "UserDict", "OrderedDict", "Cache")
 APPLICANT = {"age": 35, "purpose": "radio/tv", "credit_amount": 2400}
 
 
@@ -110,24 +112,86 @@ def class_checks(source: Source, names: list[str]) -> Iterator[str]:
                 yield f"{source.path}:{node.lineno} asks for {min(named & {*names})}"
 
 
-def find_caches(source: Source) -> Iterator[str]:
-    """Where a memory of results is made: a call of one of ``MEMORIES``, ``functools.cache`` and
-    ``lru_cache``.
+def find_caches(source: Source) -> Iterator[tuple[str, str]]:
+    """The memories of results that a module makes, each as its kind and its place.
+
+    A ``Cache`` is of the kind that its name says, however many there are of it. Each other memory
+    is a kind of its own: a dictionary that forgets (``MEMORIES``, ``functools.cache``, a class
+    derived from a dictionary with its own ``__setitem__``), one that a function both fills and
+    empties, and one of a module that functions fill.
     """
     if source.path == "edfa/cache.py":
         return
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.Call) and _name(node.func) in MEMORIES:
-            yield f"{source.path}:{node.lineno}"
+        if isinstance(node, ast.Call) and _name(node.func) == "Cache":
+            named = next((a.value for a in node.args if isinstance(a, ast.Constant)), None)
+            yield str(named or f"{source.path}:{node.lineno}"), f"{source.path}:{node.lineno}"
+    for line, what in sorted(_other_memories(source)):
+        yield f"{source.path}:{line} {what}", f"{source.path}:{line}"
+
+
+def _other_memories(source: Source) -> set[tuple[int, str]]:
+    """Where a memory is made that is no ``Cache``, or is filled; the line, and what it is."""
+    found = set()
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and _name(node.func) in (*MEMORIES, *DECORATORS):
+            found.add((node.lineno, _name(node.func)))
+        if isinstance(node, ast.ClassDef):
+            methods = {getattr(part, "name", "") for part in node.body}
+            if "__setitem__" in methods and {_name(base) for base in node.bases} & {*DICTIONARIES}:
+                found.add((node.lineno, node.name))
+    own = {
+        ast.unparse(target)
+        for node in source.tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    }
     for function in source.functions():
-        for decorator in function.decorator_list:
-            made = decorator.func if isinstance(decorator, ast.Call) else decorator
-            if _name(made) in ("cache", "lru_cache"):
-                yield f"{source.path}:{function.lineno} {function.name}"
+        if any(_name(decorator) in DECORATORS for decorator in function.decorator_list):
+            found.add((function.lineno, function.name))
+        filled, emptied = _filled(function), _emptied(function)
+        for name in filled & (own | {name for name in emptied if "." in name}):
+            found.add((function.lineno, f"{function.name} fills {name}"))
+    return found
+
+
+def _filled(function: ast.AST) -> set[str]:
+    """The dictionaries that a function puts something into."""
+    return {
+        ast.unparse(node.value if isinstance(node, ast.Subscript) else node.func.value)
+        for node in ast.walk(function)
+        if (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store))
+        or _calls(node, "setdefault")
+    }
+
+
+def _emptied(function: ast.AST) -> set[str]:
+    """The dictionaries that a function takes something out of, whatever it is."""
+    gone = {
+        ast.unparse(node.func.value)
+        for node in ast.walk(function)
+        if _calls(node, "popitem", "clear")
+    }
+    return gone | {
+        ast.unparse(node.value)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Del)
+    }
+
+
+def _calls(node: ast.AST, *methods: str) -> bool:
+    """Whether this is a call of one of these methods."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in methods
+    )
 
 
 def _name(node: ast.expr) -> str:
-    """The last part of a dotted name."""
+    """The last part of a dotted name, without what is in brackets behind it."""
+    if isinstance(node, ast.Subscript):
+        node = node.value
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
@@ -260,8 +324,13 @@ def main() -> int:
     outside = [source for source in sources if not source.path.startswith(folder)]
     checks = [line for source in outside for line in class_checks(source, names)]
     hold("isinstance on user models", len(checks), 0, checks)
-    caches = [line for source in sources for line in find_caches(source)]
-    hold("caches", len(caches), limits["caches"]["most"], caches)
+    caches: dict[str, list[str]] = {}
+    for source in sources:
+        if source.path not in limits["caches"]["no_results"]:
+            for kind, place in find_caches(source):
+                caches.setdefault(kind, []).append(place)
+    places = [f"{kind}: {', '.join(made)}" for kind, made in caches.items()]
+    hold("caches", len(caches), limits["caches"]["most"], places)
     if not asked.no_trace:
         with tempfile.TemporaryDirectory() as place:
             ways = walk_applicant(Trace(limits["packages"]), Path(place))

@@ -4,7 +4,7 @@
 ``Interview`` says what follows from it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import isfinite
@@ -25,6 +25,7 @@ from edfa.advice.kept import KeptInterview
 from edfa.advice.promise import CertifyLater, Progress
 from edfa.advice.receipt import Receipt, now, versions
 from edfa.advice.standing import Certifying, Standing, find_standing
+from edfa.cache import Cache
 from edfa.certification.certificate import Certificate
 from edfa.data.encode import Encoder, Flag
 from edfa.data.rules import NO_OVERLAY, Overlay
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 __all__ = ["AnswerLog", "Event", "Interview", "Kind", "Moment"]
 
 K = 3  # plans that are offered
+STATES = 512  # assessments in memory, which interviews of people with the same facts share
 Kind = Literal["start", "answer", "decline"]
 LONGEST = 10_000  # characters of one answer
 LONGEST_NAME = 60  # characters of an unknown name that are repeated
@@ -310,9 +312,8 @@ class Interview:
         Runs such a calibration elsewhere; until it is done, ``standing.status`` is ``"pending"``.
         None: it is run at once.
     states
-        Where assessments of people without wishes are kept, by their facts; interviews with the
-        same advisor may share it, and it may forget. By default one of its own, which its copies
-        share.
+        Where assessments of people without wishes are remembered, by their facts; interviews with
+        the same advisor may share it. By default one of its own, which its copies share.
 
     Examples
     --------
@@ -338,7 +339,7 @@ class Interview:
         supposed: bool = False,
         progress: Progress | None = None,
         certify_later: CertifyLater | None = None,
-        states: MutableMapping[bytes, Assessment] | None = None,
+        states: Cache[Assessment] | None = None,
     ) -> None:
         table(language)  # a language nobody speaks is an error now
         self.fitted, self.language, self.supposed, self.progress = (
@@ -356,7 +357,7 @@ class Interview:
         self.certify_later = certify_later
         # whether they may act, after the events of a log
         self._stood: tuple[AnswerLog, tuple[Standing, Certificate | None]] | None = None
-        self._states: MutableMapping[bytes, Assessment] = {} if states is None else states
+        self._states: Cache[Assessment] = Cache("interviews", STATES) if states is None else states
 
     def begin(self, facts: Mapping[str, Any]) -> "Interview":
         """Tell what is known from the start; anything may be left out.
@@ -716,11 +717,7 @@ class Interview:
         """
         given = self._given(self.log if log is None else log)
         key = (repr(given).encode() if given else b"") + X.tobytes()
-        try:
-            return self._states[key]
-        except KeyError:  # or forgotten: a service bounds what its interviews share
-            made = self._states[key] = Assessment.of(self.fitted, X, given=given)
-            return made
+        return self._states.get(key, lambda: Assessment.of(self.fitted, X, given=given))
 
     def _given(self, log: AnswerLog) -> tuple[Given, ...]:
         """The numbers beyond all that was seen that the person gave, for a user

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from edfa.cache import Cache
 from edfa.errors import DataError
 from edfa.predictors.base import by_mask, smallest
 from edfa.predictors.bn import BayesNet
@@ -71,8 +72,8 @@ class Neighbours:
     columns: tuple[Float32Array, ...]
     k: int
     skip: int = 0
-    _spaces: dict[bytes, tuple[Float64Array, Float64Array]] = field(
-        default_factory=dict, init=False, repr=False
+    _spaces: Cache[tuple[Float64Array, Float64Array]] = field(
+        default_factory=lambda: Cache("model work", MAX_SPACES), init=False, repr=False
     )
 
     def learnt_state(self) -> dict[str, Any]:
@@ -173,14 +174,12 @@ class Neighbours:
         """Coordinates (training people, axes) by these features, and their squared norms (training
         people,); cached.
         """
-        key = known.tobytes()
-        if (space := self._spaces.get(key)) is None:
+
+        def make() -> tuple[Float64Array, Float64Array]:
             theirs = np.concatenate([self._coordinates(j, self.rows[:, j]) for j in known], axis=1)
-            space = theirs, (theirs**2).sum(axis=1)
-            if len(self._spaces) >= MAX_SPACES:
-                self._spaces.clear()
-            self._spaces[key] = space
-        return space
+            return theirs, (theirs**2).sum(axis=1)
+
+        return self._spaces.get(known.tobytes(), make)
 
     def _coordinates(self, j: int, values: Float32Array) -> Float64Array:
         """Coordinates (people, axes) of values of column ``j``: one axis for a number, one for each

@@ -4,6 +4,7 @@ import advisors
 import pytest
 
 from edfa.advice.interview import Interview
+from edfa.cache import Cache
 from edfa.data.rules import Overlay
 from edfa.errors import UnknownNameError
 
@@ -44,7 +45,7 @@ def test_a_copy_under_other_limits_is_the_interview_that_was_held_under_them():
 
 
 def test_interviews_share_what_was_worked_out():
-    states = {}
+    states = Cache("interviews", 8)
     first = held(states=states)
     assert len(states) == 2
     assert held(states=states).assessment is first.assessment
@@ -52,7 +53,7 @@ def test_interviews_share_what_was_worked_out():
         first.copy().answer(checking_status="<0").assessment
         is held(states=states).answer(checking_status="<0").assessment
     )
-    states.clear()  # forgotten: worked out again, the same
+    states.forget()  # forgotten: worked out again, the same
     assert held(states=states).decision == first.decision
 
 

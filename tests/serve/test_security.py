@@ -306,7 +306,7 @@ def test_what_was_deleted_is_nowhere(client, tmp_path):
     client.post(f"{HERE}/receipt", headers=headers | {"Idempotency-Key": "some-key"})
     assert client.delete(HERE, headers=headers).status_code == 204
     assert not [path for path in tmp_path.iterdir() if SENTINEL.encode() in path.read_bytes()]
-    assert SENTINEL not in repr(client.app.state.service._held)
+    assert SENTINEL not in repr(client.app.state.service._held.held())
 
 
 def test_a_long_request_holds_up_nobody_else(client, monkeypatch):

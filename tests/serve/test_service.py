@@ -281,8 +281,8 @@ def test_an_interview_with_another_advisor_is_refused(service, refused, store):
         service.find(token)
 
 
-def test_only_so_many_interviews_are_held_in_memory(service, refused, monkeypatch):
-    monkeypatch.setattr(module, "HELD", 3)
+def test_only_so_many_interviews_are_held_in_memory(service, refused):
+    service._held.bound(3)
     tokens = [begun(service, refused)[0] for _ in range(8)]
     assert len(service._held) == 3
     assert {len(service.find(token).interview.log.events) for token in tokens} == {1}

@@ -69,7 +69,7 @@ class Answers:
     batch_rows: int
     asked: Asked = field(default_factory=Asked)
     _remembered: Cache[Float64Array] = field(
-        default_factory=lambda: Cache("user model answers", MAX_REMEMBERED), repr=False
+        default_factory=lambda: Cache("model work", MAX_REMEMBERED), repr=False
     )
     _pinned: dict[bytes, Float64Array] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
