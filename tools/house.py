@@ -124,8 +124,9 @@ def find_caches(source: Source) -> Iterator[tuple[str, str]]:
         return
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call) and _name(node.func) == "Cache":
-            named = next((a.value for a in node.args if isinstance(a, ast.Constant)), None)
-            yield str(named or f"{source.path}:{node.lineno}"), f"{source.path}:{node.lineno}"
+            place = f"{source.path}:{node.lineno}"
+            name = node.args[0] if node.args else None
+            yield (str(name.value) if isinstance(name, ast.Constant) else place), place
     for line, what in sorted(_other_memories(source)):
         yield f"{source.path}:{line} {what}", f"{source.path}:{line}"
 
