@@ -39,7 +39,6 @@ __all__ = [
     "rank_in_case",
 ]
 
-ROWS = 200_000  # in one model call at most
 EXACT = 6  # changes up to which every subset is looked at; above, those without one of them
 Keys = tuple[Float64Array | IntArray, ...]
 """What ranks plans, by the last key first, as ``np.lexsort`` does; each (plans,)."""
@@ -201,10 +200,7 @@ class SearchProblem:
         """Probabilities (rows, classes) of rows of known features."""
         if not len(rows):
             return np.zeros((0, self.group.probabilities.shape[1]))
-        if len(rows) <= ROWS:
-            return self.predictor.predict_known(self.mask, rows)
-        parts = np.array_split(rows, -(-len(rows) // ROWS))
-        return np.concatenate([self.predictor.predict_known(self.mask, part) for part in parts])
+        return self.predictor.predict_known(self.mask, rows)
 
     def is_recourse(self, case: IntArray, probabilities: Float64Array) -> BoolArray:
         """Whether these probabilities, (rows, classes) or (rows, candidates, classes), are recourse
