@@ -59,6 +59,7 @@ def promise(bench, data, sizes):
     return bench.measure_promise(data, "logistic", sizes)
 
 
+@pytest.mark.long
 def test_let_downs_are_those_of_the_model_itself(promise, data):
     assert promise["uses"] <= promise["features"] == 4
     for row in promise["promises"]:
@@ -102,6 +103,7 @@ def test_every_model_grants_by_its_own_argmax(bench, data, name):
     assert own.copy(0) is not own.model
 
 
+@pytest.mark.long
 @pytest.mark.long
 def test_tables_are_made_of_lines(bench, data, sizes, promise, tmp_path, monkeypatch, capsys):
     speed = bench.measure_speed(bench.fit_advisors(data, "logistic"), data, sizes)

@@ -150,6 +150,7 @@ NEURAL = {
 }
 
 
+@pytest.mark.long
 def test_what_trains_networks_names_the_extra(tmp_path):
     calls = ", ".join(f"lambda: {call}" for call in NEURAL)
     said = without_extras(
@@ -162,6 +163,7 @@ def test_what_trains_networks_names_the_extra(tmp_path):
     assert said == wanted
 
 
+@pytest.mark.long
 def test_what_draws_names_the_extra(tmp_path):
     said = without_extras(
         """

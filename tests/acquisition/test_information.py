@@ -75,7 +75,7 @@ def test_exact_with_a_bayes_net_is_the_mutual_information_of_its_network():
         expected_information(people, people.askable, "knnn")
 
 
-@pytest.mark.parametrize("sampler", ["knn", "bins"])
+@pytest.mark.parametrize("sampler", ["knn", pytest.param("bins", marks=pytest.mark.long)])
 def test_samplers_come_close_to_the_truth(sampler):
     """With the exact posterior as model, what is left is the sampler's error."""
     network = random_network(8, seed=4, strength=1.0)

@@ -128,7 +128,10 @@ def _cells(people):
     return [None if OWN[i % 4] is None else json.dumps(OWN[i % 4]) for i in range(len(people))]
 
 
-@pytest.mark.parametrize("rows", WRITE)
+@pytest.mark.parametrize(
+    "rows",
+    [".csv", *(pytest.param(ending, marks=pytest.mark.long) for ending in (".jsonl", ".parquet"))],
+)
 def test_a_column_holds_peoples_own_rules(rows, people, tmp_path):
     some = people.head(200)
     expected = advise(german().fitted, some, overlays=pd.Series(_cells(some)))

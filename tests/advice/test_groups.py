@@ -58,6 +58,7 @@ def true_risk(kind, tau):
     return RISK[kind] * min(tau, 1.0) / 2
 
 
+@pytest.mark.long
 def test_one_certificate_for_all_breaks_its_promise_to_a_group_and_one_each_keeps_it():
     dry, wrong = draw(1_000, 10_000), {"pooled": 0, "calm": 0, "risky": 0}
     for seed in range(60):

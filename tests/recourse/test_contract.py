@@ -35,7 +35,14 @@ def test_searchers_keep_the_contract(name, german):
     check_searcher(VARIANTS[name], *german)
 
 
-@pytest.mark.parametrize("name", NEURAL)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nearest",
+        "dice gradient",
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("survival", "probe")),
+    ],
+)
 def test_searchers_keep_the_contract_with_a_neural_model(name, table, network):
     check_searcher(NEURAL[name], table, network)
 

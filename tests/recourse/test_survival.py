@@ -177,7 +177,14 @@ def test_survival_travels(german):
 
 def test_the_signal_is_what_is_lost(german):
     table, model = german
-    trajectory = edfa.acquire(table.test, edfa.acquisition.Random(), model, budget=3, explain=False)
+    trajectory = edfa.acquire(
+        table.test.X[:60],
+        edfa.acquisition.Random(),
+        model,
+        budget=3,
+        reference=table.train,
+        explain=False,
+    )
     plans = find_recourse(trajectory, SurvivalSearch(table.train))
     signal = replay(plans, signal="survival").signal
     first = plans.first[plans.legal]

@@ -116,6 +116,7 @@ def test_leaving_and_results_that_are_no_json_are_failures_too(tmp_path):
     assert "pickle" in outcome.error
 
 
+@pytest.mark.long
 def test_a_killed_process_is_replaced_and_its_cells_tried_again(tmp_path):
     cells = [
         toy_cell(seed, "die", always=False) if seed == 3 else toy_cell(seed) for seed in range(8)

@@ -39,6 +39,7 @@ def test_ranks_come_back(table):
         assert np.array_equal(levels[level], table.train.X[:, j])
 
 
+@pytest.mark.long
 def test_it_learns_the_conditional(monkeypatch):
     """b is a's noisy copy, c a number around the class: made up from a and the class, they are as
     in the data.

@@ -109,12 +109,12 @@ def test_the_gradient_shortens_the_way():
         frame, edfa.Schema(tuple(edfa.Feature(n, "continuous") for n in "abc"), "y", "yes")
     )
     model = edfa.MaskedMLP(epochs=40).fit(table.train.X, table.train.y)
-    people = People(table.test.X[:80], Background.of(table.train, model))
+    people = People(table.test.X[:40], Background.of(table.train, model))
     way = []
     for searcher in (PROBE, Without):
         plans = find_recourse(people, searcher(table.train, rate=0.1))
         assert (plans.invalidation <= 0.1).all()
-        way.append(np.array([plans.l2[plans.of == i].min(initial=9) for i in range(80)]))
+        way.append(np.array([plans.l2[plans.of == i].min(initial=9) for i in range(40)]))
     assert (way[0] < 9).mean() > 0.9
     assert (way[0] <= way[1] + 1e-6).all()
     assert (way[0] < way[1] - 1e-3).mean() > 0.2
