@@ -194,7 +194,7 @@ def test_a_batch_says_what_interviews_say(advisor):
             assert row["reason"] == interview.no_plan.reason
 
 
-@pytest.mark.parametrize("searcher", ["nearest", "survival"])
+@pytest.mark.parametrize("searcher", ["nearest", pytest.param("survival", marks=pytest.mark.long)])
 def test_who_could_have_acted_before_is_found_at_whatever_step(searcher):
     """On paths of several questions, against looking at every state on the way."""
     table = edfa.load("german")

@@ -183,7 +183,9 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.long if n == "greedy" else ()) for n in OTHERS]
+)
 def test_other_policies_are_saved_too(name, tmp_path):
     table = edfa.load("german")
     chosen = {

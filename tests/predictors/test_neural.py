@@ -19,12 +19,12 @@ each_model = pytest.mark.parametrize("make", MODELS, ids=["mlp", "ftt"])
 
 @each_model
 def test_the_contract(make):
-    check_predictor(make, X[:300], Y[:300])
+    check_predictor(make, X[:200], Y[:200])
 
 
 @each_model
 def test_three_classes_keep_the_contract(make):
-    check_predictor(make, X[:300], np.arange(300) % 3)
+    check_predictor(make, X[:200], np.arange(200) % 3)
 
 
 @pytest.mark.parametrize(

@@ -796,6 +796,7 @@ def test_a_letter_is_html_or_pdf_and_needs_a_browser_for_the_latter(tmp_path, mo
     assert not (tmp_path / "letter.pdf").exists()
 
 
+@pytest.mark.long
 @pytest.mark.browser
 def test_a_pdf_has_the_same_bytes_and_fits_a_narrow_screen(tmp_path, chromium):
     letter = write_letter(poor(), declare(tmp_path, BUREAU))

@@ -135,6 +135,7 @@ def test_the_timeline_of_a_person_is_their_steps(hostile):
     assert [text.get_text() for text in ax.texts] == ["start", *one.order(0)]
 
 
+@pytest.mark.long
 @pytest.mark.browser
 def test_hostile_objects_show_as_text_and_ask_nothing_of_the_network(chromium, hostile):
     page = chromium.new_page()
@@ -147,6 +148,7 @@ def test_hostile_objects_show_as_text_and_ask_nothing_of_the_network(chromium, h
     page.close()
 
 
+@pytest.mark.long
 @pytest.mark.browser
 def test_a_described_table_has_a_row_for_each_feature(chromium):
     table = edfa.load("german")

@@ -30,9 +30,13 @@ from edfa.predictors.user_model.source_file import _dtype_from_json, _dtype_to_j
 ENDINGS = {"xgboost": "model.ubj", "lightgbm": "model.lgb.txt"}
 
 
-LONG = {"isotonic", "gradient boosting", "lightgbm booster", "lightgbm, three classes"} | {
-    "xgboost in a pipeline"
-}
+LONG = {
+    "boosting of three classes",
+    "isotonic",
+    "gradient boosting",
+    "lightgbm booster",
+    "lightgbm, three classes",
+} | {"xgboost in a pipeline"}
 
 
 @pytest.mark.parametrize(

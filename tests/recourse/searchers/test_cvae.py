@@ -98,6 +98,7 @@ def test_training_keeps_what_was_most_valid(table, monkeypatch):
     )
 
 
+@pytest.mark.long
 def test_plans_for_nearly_everybody(german):
     table, model = german
     rows = table.test.X[:60].copy()
