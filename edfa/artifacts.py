@@ -122,8 +122,8 @@ def check_replaceable(folder: str | Path, kind: str, *, locked: bool = False) ->
     """Raise UnwritableError if writing to ``folder`` would delete anything but a saved thing of
     this ``kind``.
 
-    Whoever holds the folder's lock, as within ``replace_folder``, says so: nobody else writes there
-    then.
+    A caller that holds the folder's lock, as within ``replace_folder``, says so: no other process
+    writes there then.
     """
     place = Path(folder)
     replaceable = (

@@ -38,7 +38,7 @@ def identify(plans: "Plans") -> str:
     """The fingerprint of whatever made these plans; seeds are no part of it, for they vary by
     design.
 
-    What nobody knows (the policy behind people who came without a trajectory) counts as nothing.
+    Unknown parts (the policy of people given without a trajectory) count as None.
     """
     background, p = plans.people.background, plans.provenance
     parts: dict[str, Any] = {
@@ -127,7 +127,7 @@ def _settings(part: Any) -> dict[str, Any]:
 
 
 def _described(part: Any) -> Any:
-    """What an object says of itself."""
+    """The settings and learnt state of a part, or its JSON."""
     if hasattr(part, "get_params") and hasattr(part, "learnt_state"):
         return {"settings": _settings(part), "learnt": part.learnt_state()}
     if hasattr(part, "learnt_state"):

@@ -2,10 +2,11 @@
 never mix.
 
 ``atomic_file`` writes one file and ``replace_folder`` a folder of files: beside their place, under
-a lock, flushed to disk, and moved in by renaming. Whoever is killed meanwhile leaves what was there
-before; the next writer tidies up. Names of temporary files cannot be guessed and are created by the
-writer, so that no link planted there is followed. A link at the place itself is the user's: what it
-points to is written. ``check_writable`` asks whether a place can be written, before work is spent.
+a lock, flushed to disk, and moved in by renaming. A writer that is killed meanwhile leaves what was
+there before; the next writer tidies up. Names of temporary files cannot be guessed and are created
+by the writer, so that no link planted there is followed. A link at the place itself is the user's:
+what it points to is written. ``check_writable`` asks whether a place can be written, before work is
+spent.
 """
 
 import os
@@ -55,7 +56,7 @@ def locked(path: str | Path, wait: float = PATIENCE) -> Iterator[None]:
     respect it.
 
     The lock is a file beside ``path`` that goes when the block ends. The system gives up the lock
-    of whoever dies.
+    of a process that dies.
 
     Parameters
     ----------
@@ -309,7 +310,7 @@ def _resolved(path: str | Path) -> Path:
 
 
 def _tidy(folder: Path) -> None:
-    """As ``tidy``, for whoever holds the lock."""
+    """As ``tidy``, for a caller that holds the lock."""
     _restore(folder)
     for leftover in (_aside(folder), *_leftovers(folder.parent, folder.name)):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -348,8 +349,8 @@ def _which(folder: Path) -> tuple[int, int] | None:
 
 
 def _leftovers(folder: Path, stem: str, suffix: str = "") -> list[Path]:
-    """The temporary files, or folders, of writers of one place; whoever holds its lock knows that
-    they were killed.
+    """The temporary files, or folders, of writers of one place. A caller that holds its lock knows
+    that they were killed.
     """
     name = re.compile(rf"\.{re.escape(stem)}\.[0-9a-f]{{32}}{re.escape(NEW + suffix)}")
     return [path for path in folder.iterdir() if name.fullmatch(path.name)]

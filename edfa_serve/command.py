@@ -140,7 +140,7 @@ def _run(workers: int, **settings: Any) -> None:
     listening = config.bind_socket()
     # Without it a small answer waits for the client to acknowledge its headers, which takes 40 ms.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    listening.listen(config.backlog)  # whoever reads the line below may connect at once
+    listening.listen(config.backlog)  # a reader of the line below may connect at once
     scheme, port = "https" if config.ssl_certfile else "http", listening.getsockname()[1]
     sys.stdout.write(f"edfa serves on {scheme}://{config.host}:{port} (Ctrl-C ends it)\n")
     sys.stdout.flush()

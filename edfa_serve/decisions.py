@@ -66,8 +66,8 @@ def decide(
     """Append a decision about an interview, by its id; returns its record then. The same once more
     appends nothing.
 
-    ``seq`` is the number of events that whoever decided had seen: ConflictError if something was
-    done since.
+    ``seq`` is the number of events that the decider had seen: ConflictError if something was done
+    since.
     """
 
     def append() -> None:

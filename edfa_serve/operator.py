@@ -62,9 +62,7 @@ class Counted:
         self._summary, self._until = Summary(), 0.0
 
     def summary(self) -> Summary:
-        """The counts, at most ``FRESH`` seconds old; whoever looks while they are made waits for
-        them.
-        """
+        """The counts, at most ``FRESH`` seconds old; a second caller waits while they are made."""
         with self._lock:
             if time.monotonic() >= self._until:
                 fitted = self._service.advisor.fitted

@@ -1,8 +1,8 @@
 """Who may see the operator's view, and how its pages are made.
 
 It is opened by the operator's key, sent as ``Authorization: Bearer KEY`` or once through a form,
-which sets a cookie for an hour. There is no account and nothing is kept of it: the cookie is its
-own time of expiry, signed with the key. Forms of whoever came with the cookie carry a field derived
+which sets a cookie for an hour. There is no account and nothing is stored: the cookie is its
+own time of expiry, signed with the key. Forms in a session with the cookie carry a field derived
 from it, which no other site can know.
 """
 
@@ -69,7 +69,7 @@ def give_cookie(request: Request, response: Response, key: str) -> None:
 
 
 def csrf_of(request: Request) -> str:
-    """What the forms of whoever came with a cookie carry; empty for whoever sent the key itself."""
+    """The field against forged forms, derived from the cookie; empty if the key itself was sent."""
     cookie, key = OPENS.read(request), settings_of(request).operator_key or ""
     return sign(key, f"csrf {cookie}")[:32] if cookie else ""
 

@@ -155,8 +155,8 @@ def _of_error(error: EdfaError) -> Problem:
     if isinstance(error, ProblemError):
         return problem_of(error.kind, str(error), error.errors)
     kind = _kind(error)
-    # The message of a database that does not answer names its place; whoever asks has no use for
-    # it.
+    # The message of a database that does not answer names its place, which is no
+    # business of the client.
     return problem_of(kind, BUSY if kind == "unavailable" else str(error))
 
 

@@ -407,7 +407,7 @@ class Service:
         """One thread at a time works on an interview."""
         lock = self._locks[hash(interview) % LOCKS]
         if not lock.acquire(blocking=False):
-            with TURNS.pause():  # whoever works on it may be waiting for a turn
+            with TURNS.pause():  # the thread that works on it may be waiting for a turn
                 lock.acquire()
         try:
             yield

@@ -1,7 +1,7 @@
 """Interviews in a database: a log of events each, to which events are appended and in which nothing
 changes.
 
-An interview is what its events say: whoever reads them can replay it. The holder of a token may
+An interview is what its events say: a reader of them can replay it. The holder of a token may
 read and go on with one interview; the token is handed out once and stored as its hash. Two writers
 of one interview are told apart by the number of the event: the second to write number 5 is a
 ``ConflictError``.

@@ -2,8 +2,8 @@
 each other.
 
 A request that waits for another is answered as soon as if both went on slowly, and the first of
-them earlier. Whoever takes long (a certificate for somebody's wishes, a batch of people) is not
-waited for.
+them earlier. Requests that take long (a certificate for somebody's wishes, a batch of people) are
+not waited for.
 """
 
 import threading

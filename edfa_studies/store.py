@@ -153,8 +153,8 @@ class Store(Database):
         -------
         pandas.DataFrame
             Columns data, predictor, blanket, policy, searcher, seed, reading, promise and cell (its
-            key), then those of the rows. Cells are in the order of these columns, whoever measured
-            them and when. What was not a number is NaN.
+            key), then those of the rows. Cells are in the order of these columns, not in that in
+            which they were measured. What was not a number is NaN.
         """
         columns = [*(CELLS.c[name] for name in LABELS[:-1]), CELLS.c.key, RESULTS.c.columns]
         wanted = (

@@ -95,8 +95,8 @@ class Policy(BaseEstimator, ABC):  # type: ignore[misc]
         return cls(**{name: parts[name] for name in cls.takes})
 
     def learnt_state(self) -> Mapping[str, Any]:
-        """What was learnt and decides what is asked, for fingerprints: plain values, arrays, and
-        parts like these.
+        """The learnt state that decides which features are asked, for fingerprints: plain values,
+        arrays, and fitted parts.
         """
         return {}
 
@@ -138,11 +138,10 @@ class Policy(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def never_asked(schema: Schema, rules: Rules | None = None) -> BoolArray:
-    """Which features nobody is ever asked for, (features,): by the card's rules and by
+    """Marks the features that are never asked, (features,), by the card's rules and by
     ``rules``.
 
-    What is known from the start is asked of nobody anyway. In the paper's reading the card's rules
-    do not count.
+    Start features are never asked anyway. In the paper's reading the card's rules do not count.
     """
     rules = rules or NO_RULES
     names = {*rules.never_ask, *(schema.rules.never_ask if rules.reading == "card" else ())}

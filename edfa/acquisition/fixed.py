@@ -39,7 +39,7 @@ class Fixed(Policy):
 
     @classmethod
     def default(cls, **parts: Any) -> Self:
-        """There is none: nobody but the user knows the order."""
+        """SettingError: there is no default, the order must be given."""
         raise SettingError(
             "policy 'fixed' needs an order; pass edfa.acquisition.Fixed(('housing', 'duration'))"
         )

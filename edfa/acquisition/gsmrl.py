@@ -155,10 +155,10 @@ class GSMRL(LearnedPolicy):
         self._bin_values = torch.from_numpy(np.where(bins < sizes, values, 0).astype(np.float32))
 
     def _observe(self, positions: Tensor, codes: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """What the agent sees (rows, inputs), and the surrogate's logits (rows, classes).
+        """The agent's inputs (rows, inputs), and the surrogate's logits (rows, classes).
 
-        What is known, the classes, and hints on the rest, from knot positions, bins and what is
-        known of each row.
+        The inputs are the known features, the classes, and hints on the rest, made from knot
+        positions, bins and a mask of the known features of each row.
         """
         logits = answer(self.predictor_, positions, mask)
         hidden = torch.zeros(len(mask), 1, dtype=torch.bool, device=mask.device)

@@ -76,7 +76,7 @@ class InformationPolicy(Policy):
 
     ``sampler`` and ``model`` are those of ``expected_information``; without a ``model`` the one
     that decides is asked. ``fit`` fits a clone of ``model`` on the training people, ``model_``. A
-    policy that is used without ``fit`` takes ``model`` as it is, fitted by whoever passes it.
+    policy that is used without ``fit`` takes ``model`` as it is, which must be fitted.
     """
 
     sampler: Sampler | SamplerName = "knn"

@@ -265,8 +265,8 @@ class LearnedPolicy(Policy):
 
 
 def answer(network: nn.Module, positions: Tensor, mask: Tensor) -> Tensor:
-    """What a network over tokens says of rows (rows, outputs), from the knot positions of all
-    features and which of them are known, both (rows, features).
+    """The outputs (rows, outputs) of a network over tokens, from the knot positions of all
+    features and a mask of the known ones, both (rows, features).
     """
     columns = torch.arange(positions.shape[1], device=positions.device)
     return torch.as_tensor(network(positions, columns, mask))

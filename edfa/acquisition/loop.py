@@ -127,12 +127,13 @@ def run_policy(
 ) -> Trajectory:
     """Ask everybody of encoded rows X (people, features) as ``acquire`` does, without partitions.
 
-    The ``background`` holds the model and what it is shown. What the card's rules or
-    ``rules`` say is never to be asked is not.
+    The ``background`` holds the model and the features it is shown. Features that the card's rules
+    or ``rules`` exclude are not asked.
 
-    ``known`` (features,) is what everybody has told and paid for at the first step, in place of the
-    start set; a budget that buys nothing beyond that is then no error. ``declined`` (features,) is
-    asked of nobody, and ``costs`` (features,) are the prices in place of the card's.
+    ``known`` (features,) marks the features known and paid for at the first step, in place of the
+    start set; a budget that buys nothing beyond that is then no error. ``declined`` (features,)
+    marks features that are never asked, and ``costs`` (features,) are the prices in place of the
+    card's.
     """
     never = never_asked(background.schema, rules)
     run = _Run(policy, background, X, never, Terms(costs))
@@ -200,11 +201,11 @@ def _rows(
 class _Run:
     """State of an acquisition run.
 
-    ``truth`` (people, features) are all facts, encoded, and ``forbidden`` (features,) is asked of
-    nobody. What the run keeps track of, (people, features) unless said otherwise: ``costs``;
-    ``declines``, who will refuse what, and ``declined``, what was refused so far; ``when``, the
-    step at which a feature became known (0: from the start, -1: not yet); ``person``, ``spent``
-    and ``step``, the number of answers so far, (people,).
+    ``truth`` (people, features) are all facts, encoded, and ``forbidden`` (features,) marks
+    features that are never asked. The state, (people, features) unless said otherwise: ``costs``;
+    ``declines``, answers that will be refused, and ``declined``, those refused so far; ``when``,
+    the step at which a feature became known (0: from the start, -1: not yet); ``person``,
+    ``spent`` and ``step``, the number of answers so far, (people,).
     """
 
     policy: Policy
@@ -238,7 +239,7 @@ class _Run:
         self.spent = self.costs @ known
 
     def check_budget(self, limit: Float64Array) -> None:
-        """Refuse a budget, ``limit`` (people,), that buys nobody anything beyond the start set."""
+        """BudgetError if ``limit`` (people,) buys no one a feature beyond the start set."""
         if not len(limit):
             return
         if (self.spent > limit + SLACK).all():
@@ -265,7 +266,7 @@ class _Run:
         return Provenance(policy=self.policy, costs=costs)
 
     def ask_everybody(self, budget: Budget, *, check: bool = True) -> Trajectory:
-        """Ask, one question a person and round, until nobody has a next one; ``check`` the budget
+        """Ask one question a person and round until no questions are left; ``check`` the budget
         before.
         """
         n, limit = len(self.truth), budget_amount(budget, self.costs, self.background.start)

@@ -1,5 +1,5 @@
-"""What was asked of whom, in which order, what it cost, and what was known and decided after every
-answer.
+"""The log of an acquisition run: the questions of each person in order, their costs, and the known
+features and the decision after every answer.
 """
 
 from collections.abc import Iterator

@@ -60,7 +60,7 @@ FlagKind = Literal["above", "below", "between", "left_out"]
 
 @dataclass(frozen=True)
 class Flag:
-    """One fact that is not taken as it was told, because it lies beyond what training showed.
+    """A fact whose value is replaced, or left out, because it lies beyond the training values.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Flag:
         ``"above"`` or ``"below"`` (of all that was seen), ``"between"`` (levels that were seen), or
         ``"left_out"`` (it cannot be understood, and does not matter to the decision).
     told
-        What the person said.
+        The value that the person gave.
     taken
         The value that stands for it; None if it was left out.
     """

@@ -2,7 +2,7 @@
 anybody can change it.
 
 The guesses err on one side: a feature that is frozen or sensitive without need loses plans, which
-whoever reads the card gives back; one that is free without reason tells people to change what they
+a reader of the card gives back; one that is free without reason tells people to change what they
 cannot.
 """
 

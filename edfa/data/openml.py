@@ -84,7 +84,7 @@ def fetch(name: str, schema: Schema) -> pd.DataFrame:
     try:
         with locked(
             path.with_suffix(".fetch"), FETCH_SECONDS
-        ):  # whoever comes second waits, and finds it there
+        ):  # a second process waits, and finds it there
             if (frame := _cached(path)) is None:
                 frame = _translate(_download(SOURCES[name].data_id), SOURCES[name], schema)
                 validate_frame(frame, schema)

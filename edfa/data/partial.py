@@ -106,8 +106,8 @@ def _encode_column(
     """Encode one column: what training showed all together, every other distinct value by
     ``encode_fact``.
 
-    Returns the codes, (rows,), NaN where not known or wrong; and for each row whose value is not
-    taken as told its number, the value, and a flag or an error message.
+    Returns the codes, (rows,), NaN where not known or wrong; and for each row whose value was
+    replaced or refused its number, the value, and a flag or an error message.
     """
     words = column.words
     missing = find_missing(values, schema.missing, words)

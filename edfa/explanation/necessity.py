@@ -294,8 +294,8 @@ class SweepGroup:
 
     @cached_property
     def candidate_probabilities(self) -> Float64Array:
-        """What the model says of every candidate value of every case, (cases, candidate values,
-        classes).
+        """The model's probabilities for every candidate value of every case, (cases, candidate
+        values, classes).
         """
         if self.cached_probabilities is not None:
             return self.cached_probabilities
@@ -303,7 +303,7 @@ class SweepGroup:
         return self.predict_candidates(case, column).reshape(*self.candidate_decisions.shape, -1)
 
     def predict_candidates(self, case: IntArray, column: IntArray) -> Float64Array:
-        """What the model says of some cases with one candidate value each, (n, classes).
+        """The model's probabilities for cases with one candidate value each, (n, classes).
 
         ``case`` and ``column`` (of the grid) are (n,).
         """
@@ -426,7 +426,7 @@ class Sweep:
 
     @cached_property
     def decision(self) -> IntArray:
-        """What the model decides now, as a position in its classes, (people,)."""
+        """The model's decision now, as a position in its classes, (people,)."""
         decision = np.empty(self.shape[0], dtype=np.intp)
         for group in self.groups:
             decision[group.people] = group.decision[group.case]
@@ -434,7 +434,7 @@ class Sweep:
 
     @cached_property
     def probabilities(self) -> Float64Array:
-        """What the model says now, (people, classes)."""
+        """The model's probabilities now, (people, classes)."""
         probabilities = np.empty(
             (self.shape[0], self.groups[0].probabilities.shape[1] if self.groups else 0)
         )

@@ -232,8 +232,8 @@ class _Score:
 def _mean_scores(
     score: _Score, own: Float32Array, others: Float32Array, kept: BoolArray
 ) -> Float64Array:
-    """v(S) of each subset, (subsets,); ``kept`` (subsets, facts) says which facts are the person's
-    own.
+    """v(S) of each subset, (subsets,); ``kept`` (subsets, facts) marks the facts that have
+    the person's own value.
     """
     block, means = max(1, ROWS // len(others)), []
     for first in range(0, len(kept), block):

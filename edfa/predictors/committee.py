@@ -110,7 +110,7 @@ class Committee:
         seed
             Decides who is drawn, and the depths of the members.
         others
-            People of whom neither the model nor whoever chooses plans has learnt, X and y as above.
+            People from whom neither the model nor the searcher has learnt, X and y as above.
             Each member learns from all of them too but those of its own fold (see ``FOLDS``), so
             that it can judge these: a model of training people alone has the same accidents as the
             one that is to be judged.

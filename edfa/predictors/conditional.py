@@ -44,8 +44,8 @@ class Neighbours:
 
     Numbers are compared in standard units. A difference of category counts so that two people drawn
     at random are as far apart on it as on a number. Where nothing is known, the neighbours are k
-    people drawn at random. The same known facts always have the same neighbours, whoever else is in
-    the batch.
+    people drawn at random. The same known facts always have the same neighbours, whatever the
+    rest of the batch.
 
     Parameters
     ----------

@@ -3,8 +3,8 @@ and what follows from it.
 
 What follows from a plan by itself are numbers that grow while it takes its time, and features
 linked by a formula. A person who finishes a degree in two years is two years older then, and a loan
-over fewer months has a higher instalment. Whoever makes a plan's changes to a row, to judge it now
-or when more is known, makes these with it.
+over fewer months has a higher instalment. Code that makes a plan's changes to a row, to judge it
+now or when more is known, makes these with it.
 """
 
 from collections.abc import Mapping
@@ -380,8 +380,7 @@ class ActionSet:
         """The least and the largest training measurement of each feature, (2, features); NaN if
         there is none.
 
-        What nobody may be told to do is no end of a way: a value that every move to is forbidden is
-        left out.
+        Values to which every change is forbidden are left out.
         """
         ends = np.full((2, len(self.free)), np.nan, dtype=np.float32)
         closed = [(feature, new) for feature, old, new in self.forbidden if np.isnan(old)]

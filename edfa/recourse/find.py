@@ -234,8 +234,8 @@ def _look_again(
     k: int | None,
     survival: Survival | None,
 ) -> Survival | None:
-    """The survival (plans,) of plans in order, estimated again where the searcher does so; None:
-    nobody asks.
+    """The survival (plans,) of plans in order, estimated again where the searcher does so; None
+    if it does not estimate survival.
 
     That is for every plan that is handed out, ``k`` a case; of a menu of all plans, for the first
     of each case.

@@ -145,7 +145,7 @@ class HoldingRange(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PlanFilter:
-    """What is asked of plans besides turning the decision.
+    """Requirements on plans besides turning the decision.
 
     Parameters
     ----------

@@ -127,7 +127,7 @@ class Plan:
     support, support_share
         The number of training people whose values lie where the plan leads, from its values to the
         farthest that hold, for all its changes together; and the share of them with the favourable
-        outcome, None if there is nobody. Both are None in the paper's reading.
+        outcome, None if there are no such people. Both are None in the paper's reading.
     months
         How long the plan takes; 0: no time.
     person, seed, step, number
@@ -246,7 +246,7 @@ class Plans:
     valid
         Whether the model decides as desired after the changes, by its own answer.
     donor
-        The training row whose values are taken; -1 if it is nobody's. It stays here: no plan, frame
+        The training row whose values are taken; -1 if there is none. It stays here: no plan, frame
         or file names it.
     reasons
         A ``NoPlan`` for every row of ``people`` without a plan.

@@ -537,8 +537,8 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         """Learn what only this searcher needs."""
 
     def learnt_state(self) -> dict[str, Any]:
-        """What was learnt, for fingerprints: everything follows from the settings and the training
-        people.
+        """The learnt state, for fingerprints: the training people, from which all else follows with
+        the settings.
         """
         self._check_fitted()
         return {"X": self.rows_, "y": self.train_.y, "schema": canonical(self.train_.schema)}
@@ -568,8 +568,8 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         return self.cache_.get(people.predictor, people.background.visible, name, make)
 
     def plan_filter(self, actions: ActionSet) -> PlanFilter | None:
-        """What is asked of plans besides turning the decision; None in the paper's reading, or if
-        nothing is.
+        """The requirements on plans besides turning the decision; None in the paper's reading, or
+        if there are none.
         """
         if actions.rules.reading == "paper" or not (self.holds_further or self.min_support != 0):
             return None

@@ -135,7 +135,7 @@ class Completions:
         cache: ModelCache | None = None,
         committee: Committee | None = None,
     ) -> "Completions":
-        """Completions from at most 10,000 training people; the rows ``without`` complete nobody.
+        """Completions from at most 10,000 training people, leaving out the rows ``without``.
 
         ``k`` is the number of completions a person, ``cache`` a cache to share; a new one if None.
         """
@@ -441,7 +441,7 @@ def _first_equal(kind: IntArray) -> IntArray:
 
 
 def _decide(predictor: Predictor, rows: Float32Array) -> IntArray:
-    """What is decided from complete rows, (n, features that the model sees) to (n,)."""
+    """The decisions (n,) about complete rows (n, features that the model sees)."""
     if not len(rows):
         return np.zeros(0, dtype=np.intp)
     parts = np.array_split(rows, -(-len(rows) // ROWS))

@@ -101,7 +101,7 @@ class Letter:
 
     ``kind`` is ``"refusal"``, or ``"request"`` where nothing was decided because facts are lacking.
     ``reasons`` are the reasons in words, ``plans`` the plans in words, ``html`` is the whole page.
-    ``receipt`` is the one that the letter names; whoever sends the letter keeps it. ``audit`` is
+    ``receipt`` is the one that the letter names; the sender of the letter keeps it. ``audit`` is
     what the operator's log needs to show later how the letter came about: contributions of all
     facts, hashes of the people compared with, of the templates and of letter.toml.
     """

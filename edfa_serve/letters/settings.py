@@ -311,8 +311,8 @@ def _need(operator: Operator, keys: Mapping[str, str]) -> None:
 
 
 def check_taken(taken: Taken, where: str) -> None:
-    """SettingError, which begins with ``where``, unless whoever decided is named and the reasons
-    are theirs.
+    """SettingError, which begins with ``where``, unless the decider is named and the reasons are
+    theirs.
     """
     if taken.decided_by in ("officer", "system_and_officer") and not taken.officer.strip():
         raise SettingError(

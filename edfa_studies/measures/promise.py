@@ -82,8 +82,8 @@ def _count_granted(records: Records, last: IntArray) -> Records:
     """Who had a plan on the way and is granted at the end needs none there: the last step is a stop
     without a loss.
     """
-    # DEVIATION: Algorithm 2 falls back on the last plan there was; whoever goes to the end reads
-    # the decision.
+    # DEVIATION: Algorithm 2 falls back on the last plan there was; a person who goes to the end
+    # reads the decision.
     count = np.diff(last, prepend=-1)
     hopeful = np.add.reduceat(records.legal.astype(int), last - count + 1) > 0
     granted = last[hopeful & ~np.asarray(records.refused)[last]]

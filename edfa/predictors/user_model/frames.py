@@ -73,8 +73,8 @@ class FrameMaker:
     """Makes the data frame that a model wants of encoded people, fast where values are repeated.
 
     The values are those of ``encoder.decode(X)[columns].astype(dtypes)``, with each cell decoded as
-    if it stood alone: whole numbers are written "1" in a column of texts, whoever stands beside
-    them. A truly missing value stays missing, and a level that is no category of the model's is a
+    if it stood alone: whole numbers are written "1" in a column of texts, whatever the other rows
+    hold. A truly missing value stays missing, and a level that is no category of the model's is a
     missing one to it, as pandas has it: the card may have levels that the model never met.
     DataError for whatever the model's data type cannot hold (a gap or 300 in ``int8``). Threads may
     share it.

@@ -236,7 +236,7 @@ class SingleChanges:
         return to
 
     def _predict(self, case: IntArray, change: IntArray) -> Float64Array:
-        """What the model says after each change, (n, classes); ``case`` and ``change`` are (n,)."""
+        """The model's probabilities after each change, (n, classes); ``case``, ``change``: (n,)."""
         probabilities = self.problem.group.predict_candidates(case, self.layout.candidate[change])
         moved = np.flatnonzero(self.moves_others[change])
         if len(moved):

@@ -3,8 +3,8 @@ it as will do.
 
 First every single change (the sweep); then two and three changes at once, with values of the
 nearest training people (``Donors``) whom the model, from what is known, puts where one wants to be
-(``combine``). Whoever has no plan by then is offered all that more distant people have, or all that
-helps by itself, without what is not needed.
+(``combine``). Cases without a plan by then are tried with all values of more distant people, or
+with all changes that help by themselves, without those that are not needed.
 """
 
 from collections.abc import Iterator
@@ -88,8 +88,8 @@ class Donors:
         self.value_range = np.array([float(np.ptp(values)) or 1.0 for values in support.values])
 
     def decisions(self, problem: SearchProblem) -> IntArray:
-        """What the model decides about each donor from the features that the problem's people know,
-        (donors,).
+        """The model's decision about each donor, (donors,), from the features known of the
+        problem's people.
         """
 
         def decide() -> IntArray:

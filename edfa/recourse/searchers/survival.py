@@ -103,7 +103,7 @@ class SurvivalSearch(DonorSearch):
         self._complete_from(train, np.zeros(0, dtype=np.intp))
 
     def fit_without(self, train: Table, left_out: IntArray) -> Self:
-        """Learn from training people, but complete nobody from the rows ``left_out``."""
+        """Learn from training people, but take no completions from the rows ``left_out``."""
         self.fit(train)
         self._complete_from(train, np.unique(left_out))
         return self
@@ -132,8 +132,8 @@ class SurvivalSearch(DonorSearch):
         return others.survival(self._planned(problem, candidates))
 
     def learnt_state(self) -> dict[str, Any]:
-        """What was learnt, for fingerprints; the rows that complete nobody are part of it, if there
-        are any.
+        """The learnt state, for fingerprints, with the rows left out of completions, if there are
+        any.
         """
         state = super().learnt_state()
         return state | {"left_out": self.left_out_} if len(self.left_out_) else state
