@@ -50,8 +50,8 @@ def eamb(tester: Tester, target: int, recover: float = 0.25, parity: bool = Fals
 
 def _esmb(tester: Tester, target: int, parity: bool) -> _Selection:
     """Select forward and shrink, twice; the result is cached in the tester."""
-    key = ("esmb", target, parity)
-    if key not in tester.memo:
+
+    def select() -> _Selection:
         selection = _Selection()
         for _ in range(2):
             size = len(selection.blanket)
@@ -59,9 +59,10 @@ def _esmb(tester: Tester, target: int, parity: bool) -> _Selection:
             if len(selection.blanket) == size:
                 break
             _shrink(tester, target, selection, parity)
-        tester.memo[key] = selection
-    cached: _Selection = tester.memo[key]
-    return cached
+        return selection
+
+    selected: _Selection = tester.memo.get(("esmb", target, parity), select)
+    return selected
 
 
 def _select_forward(tester: Tester, target: int, selection: _Selection) -> None:

@@ -28,10 +28,9 @@ def hiton_pc(tester: Tester, target: int, max_condition: int) -> IndexedBlanket:
     ``max_condition``: size of the largest subset tried. Only ``pc`` and ``separating_sets`` are
     filled; the result is cached in the tester.
     """
-    key = ("hiton_pc", target, max_condition)
-    if key not in tester.memo:
-        tester.memo[key] = _hiton_pc(tester, target, max_condition)
-    cached: IndexedBlanket = tester.memo[key]
+    cached: IndexedBlanket = tester.memo.get(
+        ("hiton_pc", target, max_condition), lambda: _hiton_pc(tester, target, max_condition)
+    )
     return IndexedBlanket(list(cached.pc), separating_sets=dict(cached.separating_sets))
 
 

@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -34,7 +34,15 @@ from edfa.blanket.columns import (
     ContinuousColumn,
     finest_bins,
 )
-from edfa.blanket.contingency import ROWS_PER_CELL, CIResult, ContingencyTable, cmh, g2, x2mm
+from edfa.blanket.contingency import (
+    ROWS_PER_CELL,
+    CIResult,
+    ContingencyTable,
+    cmh,
+    g2,
+    test_work,
+    x2mm,
+)
 from edfa.blanket.correlation_tests import CorrelationTests
 from edfa.blanket.sources.base import TableSource
 
@@ -50,6 +58,7 @@ MANY_DOF = (
 CONFIRM_FROM = 2_000  # rows from which an lrt is confirmed within strata
 ROWS_TO_CONFIRM = 5  # of each stratum in which an lrt is confirmed
 MAX_STRATA = 20_000
+PARTIAL_BYTES = 4_096  # of a partial result of a search
 
 
 class Tester(ABC):
@@ -73,9 +82,8 @@ class Tester(ABC):
         self.min_effect = min_effect
         self.rank_by = rank_by
         self.results: dict[tuple[int, int, tuple[int, ...]], CIResult] = {}
-        self.memo: dict[
-            tuple[object, ...], Any
-        ] = {}  # partial results of searches, shared between targets
+        # partial results of searches, shared between targets
+        self.memo = test_work(PARTIAL_BYTES)
 
     @abstractmethod
     def run(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
@@ -212,12 +220,13 @@ class DataTester(Tester):
 
     def _determines(self, condition: int, column: int) -> bool:
         """Whether one column alone determines another."""
-        key = ("determines", condition, column)
-        if key not in self.memo:
+
+        def find_out() -> bool:
             left, right = min(column, condition), max(column, condition)
             counts = self.source.contingency_table(left, right, (), bins=TEST_BINS).pooled()
-            self.memo[key] = bool(((counts > 0).sum(axis=0 if column == left else 1) <= 1).all())
-        return bool(self.memo[key])
+            return bool(((counts > 0).sum(axis=0 if column == left else 1) <= 1).all())
+
+        return bool(self.memo.get(("determines", condition, column), find_out))
 
     def _confirming_bins(self, conditions: tuple[int, ...], rows: int) -> int:
         """Bins of each continuous condition such that strata hold ``rows`` rows on average; 0 if

@@ -34,7 +34,7 @@ class MemoryRows:
         self._values = values
         self._has_missing = [bool(c.has_missing) for c in columns]
         self._n_codes = [c.n_codes(TEST_BINS) for c in columns]
-        self._codes: dict[tuple[int, int], AnyArray] = {}
+        self._codes = test_work(4 * self.n)
         self._strata = test_work(16 * self.n)
 
     def take(self, rows: IntArray) -> "MemoryRows":
@@ -80,11 +80,12 @@ class MemoryRows:
 
     def _code(self, column: int, bins: int) -> AnyArray:
         """Codes of a column, ``(rows,)``; -1 if the value is missing."""
-        if (column, bins) not in self._codes:
-            self._codes[column, bins] = (
-                self.columns[column].code(self._values[column], bins).astype(np.int32)
-            )
-        return self._codes[column, bins]
+
+        def make() -> AnyArray:
+            return self.columns[column].code(self._values[column], bins).astype(np.int32)
+
+        codes: AnyArray = self._codes.get((column, bins), make)
+        return codes
 
     def _stratify(self, conditions: tuple[int, ...], bins: int) -> tuple[AnyArray, int]:
         """The stratum of each row, ``(rows,)``, -1 if a condition is missing, and the number of
