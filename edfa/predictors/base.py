@@ -336,6 +336,11 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
 
     @property
+    def innermost(self) -> "Predictor":
+        """The model behind all views of it."""
+        return self
+
+    @property
     def acquisition_model(self) -> "Predictor":
         """The model that questions are ordered by: this one, unless it is dear to ask."""
         return self
@@ -543,6 +548,11 @@ class Aligned(Predictor):
         own = {"columns": np.array(self.columns, dtype=np.int64), "threshold": self.threshold}
         own["favourable"] = self.favourable
         return {**super().learnt_state(), **own, "predictor_": predictor}
+
+    @property
+    def innermost(self) -> Predictor:
+        """The model behind the predictor, too."""
+        return self.predictor_.innermost
 
     @property
     def cache_key(self) -> Hashable:

@@ -247,9 +247,7 @@ class _Settings:
 
     @classmethod
     def of(cls, model: Predictor) -> "_Settings":
-        inner: Any = model
-        while hasattr(inner, "predictor_"):  # a view of another
-            inner = inner.predictor_
+        inner = model.innermost
         columns, default = np.asarray(model.varies_), TreeSettings()
         signs = np.asarray(inner.directions())[columns]
         trees = TreeSettings(

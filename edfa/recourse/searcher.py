@@ -129,17 +129,10 @@ class SearchProblem:
         """The columns that may change, (free features,)."""
         return np.flatnonzero(self.actions.free[self.features])
 
-    @cached_property
-    def innermost(self) -> tuple[Any, BoolArray]:
-        """The model behind all views of it, and which known features it sees through them,
-        (features,).
-        """
-        model: Any = self.predictor
-        seen = self.mask & model.varies_
-        while hasattr(model, "predictor_"):  # a view of another
-            model = model.predictor_
-            seen = seen & model.varies_
-        return model, seen
+    @property
+    def seen(self) -> BoolArray:
+        """Which known features make a difference to the model, (features,)."""
+        return self.mask & self.predictor.varies_
 
     @cached_property
     def obeyed_directions(self) -> Int8Array | None:
@@ -148,7 +141,7 @@ class SearchProblem:
 
         None if the model promises nothing, or if any other decision is recourse.
         """
-        model = self.innermost[0]
+        model = self.predictor.innermost
         if not model.obeys_directions or self.desired_class is None:
             return None
         return np.array(model.directions(), dtype=np.int8) * np.int8(
@@ -186,8 +179,8 @@ class SearchProblem:
     @cached_property
     def differentiable(self) -> bool:
         """Whether gradients flow through the model to something that it sees."""
-        model, seen = self.innermost
-        return bool(seen.any()) and model.differentiable(seen) is not None
+        seen = self.seen
+        return bool(seen.any()) and self.predictor.innermost.differentiable(seen) is not None
 
     @cached_property
     def random(self) -> np.random.Generator:

@@ -149,8 +149,9 @@ class Margin:
     @classmethod
     def of(cls, problem: SearchProblem, case: IntArray, to: Float32Array) -> "Margin":
         """The margin of cases (rows,) with these change sets (rows, known features) made."""
-        model, mask = problem.innermost
-        seen, logits = np.flatnonzero(mask[problem.features]), model.differentiable(mask)
+        model, mask = problem.predictor.innermost, problem.seen
+        seen = np.flatnonzero(mask[problem.features])
+        logits: Any = model.differentiable(mask)
         free = problem.features[problem.free]
         columns = problem.free[
             problem.actions.continuous[free]
