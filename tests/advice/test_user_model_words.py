@@ -17,6 +17,7 @@ from edfa.advice.assessment import Assessment
 from edfa.advice.batch import advise
 from edfa.advice.calibration_people import encode_complete
 from edfa.advice.principal import find_reasons
+from edfa.cache import Cache
 from edfa.errors import ModelError
 from edfa.parallel import map_parallel
 from edfa.predictors.user_model.model import UserModel
@@ -166,8 +167,7 @@ def test_completions_that_look_like_the_edge_are_not_taken_for_the_person():
     4.5.
     """
     ready = advisor(turning_back)
-    states = {}
-    interview = edfa.advice.interview.Interview(ready.fitted, states=states)
+    interview = edfa.advice.interview.Interview(ready.fitted, states=Cache("interviews", 8))
     interview.begin({"debt": -1.0}).answer(income=4.5)
     before, after = (assessment.people.predictor.given for assessment in interview._history)
     assert before == ()
