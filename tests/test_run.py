@@ -180,6 +180,7 @@ def test_without_chromium_browser_tests_skip_loudly_and_fail_in_ci(ci, status, w
         "-q",
         "-p",
         "no:cacheprovider",
+        "--all",  # its browser tests are long
         "tests/text/test_html.py",
     ]
     environment = os.environ | {"PATH": str(tmp_path), "CI": ci}
