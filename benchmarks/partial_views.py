@@ -83,9 +83,7 @@ def measure(data: Any, model: Any, options: dict[str, Any], view: str) -> dict[s
     fitted = time.process_time() - start
     result, fidelity = advisor.evaluation_, advisor.fidelity_
     frame = data.test.frame[list(data.schema.names)].head(INTERVIEWS)
-    people = [
-        {k: v for k, v in row.items() if not pd.isna(v)} for row in frame.to_dict("records")
-    ]
+    people = [{k: v for k, v in row.items() if not pd.isna(v)} for row in frame.to_dict("records")]
     hold(advisor, people[:2])
     start = time.process_time()
     steps = hold(advisor, people[2:])
