@@ -4,7 +4,8 @@
 
 Each piece of work runs in a process of its own with that tree's packages first on the path, in turns
 (before, after, before, …). A process warms up once and reports the shortest of some repetitions;
-the table has the median over processes, and the ratio of the two.
+the table has the median over processes, and the ratio of the two. What three advisors say in both
+trees (``tools/advice_snapshot.py``) is compared to the byte.
 """
 
 import json
@@ -12,13 +13,17 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 from report import table, write
 
 ROOT = Path(__file__).parents[1]
 TURNS = int(os.environ.get("EDFA_TURNS", "3"))
 NOISE = 1.10  # a ratio that two runs of the same tree may show here
+RENAMED = {"also_last": "include_last_step"}  # in certificates
+DROPPED = {"required", "runs", "undefined", "walk"}  # options that are gone, with their one value
 
 COMMON = """
 import json, sys, tempfile, time, warnings
@@ -143,6 +148,41 @@ def measure(tree: Path, work: str) -> dict[str, float]:
     return numbers
 
 
+def say(tree: Path, folder: Path) -> dict[str, str]:
+    """What this tree's three advisors say: the text of each file by its name."""
+    environment = os.environ | {"PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
+    snapshot = [sys.executable, str(ROOT / "tools" / "advice_snapshot.py"), str(folder)]
+    subprocess.run(snapshot, env=environment, cwd="/", check=True)
+    return {file.stem: file.read_text(encoding="utf-8") for file in sorted(folder.iterdir())}
+
+
+def in_words_of_today(content: Any) -> Any:
+    """A certificate with names as they are now, without settings that are gone; keys in order."""
+    if isinstance(content, list):
+        return [in_words_of_today(part) for part in content]
+    if not isinstance(content, dict):
+        return content
+    parts = {RENAMED.get(name, name): part for name, part in content.items()}
+    return {name: in_words_of_today(parts[name]) for name in sorted(parts.keys() - DROPPED)}
+
+
+def compare_words(before: Path) -> list[list[str]]:
+    """For each file of both snapshots: its name, its size and what differs."""
+    with tempfile.TemporaryDirectory() as place:
+        old, new = say(before, Path(place) / "before"), say(ROOT, Path(place) / "after")
+    rows = []
+    for name in sorted(old | new):
+        texts = old.get(name, ""), new.get(name, "")
+        verdict = "equal to the byte" if texts[0] == texts[1] else "differs"
+        if verdict == "differs" and all(texts):
+            same = in_words_of_today(json.loads(texts[0])) == in_words_of_today(
+                json.loads(texts[1])
+            )
+            verdict = "equal but for renamed and dropped settings" if same else verdict
+        rows.append([name, f"{len(texts[1].encode()):,}", verdict])
+    return rows
+
+
 def main() -> None:
     before = Path(os.environ["EDFA_BEFORE"]).resolve()
     taken: dict[str, tuple[list[float], list[float]]] = {}
@@ -180,6 +220,12 @@ def main() -> None:
         "The same work before and after the redesign",
         f"Before: commit {commit.stdout.strip()}. Seconds, the median of {TURNS} processes each, which took turns on {os.cpu_count()} processors; a ratio within {NOISE:.2f} is noise here.",
         table(["work", "before, s", "after, s", "ratio", ""], rows),
+        "## What is said",
+        "Three advisors (German credit by default, Adult with a certificate for each sex, a user model): "
+        "certificates, a file of up to 300 half-known people, twelve interviews step by step. Settings of certificates "
+        f"that were renamed: {', '.join(f'`{old}` is `{new}`' for old, new in RENAMED.items())}; gone: "
+        f"{', '.join(f'`{name}`' for name in sorted(DROPPED))}.",
+        table(["file", "bytes", ""], compare_words(before)),
     )
 
 
