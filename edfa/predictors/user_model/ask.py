@@ -7,7 +7,7 @@ before anything relies on it.
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -166,7 +166,7 @@ class FittedModel:
             people.copy(deep=False) if is_frame else np.array(people)
         )  # pandas copies what is written to
         try:
-            return _ASK[self.kind](self.model, own)
+            return self._answer(own)
         except (KeyboardInterrupt, MemoryError):
             raise
         except Exception as error:
@@ -176,16 +176,30 @@ class FittedModel:
                 f"{self._hint(error, people)}"
             ) from error
 
+    def _answer(self, people: Any) -> Any:
+        """What the model answers, in whatever form its library has."""
+        if self.kind == "estimator":
+            return self.model.predict_proba(people)
+        if self.kind == "callable":
+            return self.model(people)
+        if self.kind == "torch":
+            return _ask_torch(self.model, people)
+        if type(self.model).__module__.startswith("xgboost"):
+            import xgboost as xgb
+
+            people = xgb.DMatrix(people, enable_categorical=True, nthread=1)
+        return self.model.predict(people)
+
     def _hint(self, error: Exception, people: Any) -> str:
         """What may help a model that failed on words: its own data types."""
         if (
-            self.dtypes
-            or not isinstance(people, pd.DataFrame)
-            or not isinstance(error, TypeError | ValueError)
+            not self.dtypes
+            and isinstance(people, pd.DataFrame)
+            and isinstance(error, TypeError | ValueError)
+            and any(pd.api.types.is_string_dtype(dtype) for dtype in people.dtypes)
         ):
-            return ""
-        words = any(pd.api.types.is_string_dtype(dtype) for dtype in people.dtypes)
-        return "; show the frame it was fitted on: wrap(model, like=frame.head())" if words else ""
+            return "; show the frame it was fitted on: wrap(model, like=frame.head())"
+        return ""
 
     def check(self, answer: Any, people: int) -> Float64Array:
         """An answer as probabilities (people, classes); ModelError if it is none.
@@ -226,12 +240,13 @@ def _check_probabilities(table: Float64Array, name: str) -> None:
     """Raise ModelError, showing the worst row, if a table (people, classes) does not have
     probabilities in each row.
     """
-    if not np.isfinite(table).all():
-        raise ModelError(
-            f"the model {name} answers NaN or an infinite number in row {_first_bad(table)}"
-        )
     if not table.size:
         return
+    finite = np.isfinite(table).all(axis=1)
+    if not finite.all():
+        raise ModelError(
+            f"the model {name} answers NaN or an infinite number in row {finite.argmin()}"
+        )
     outside, apart = np.maximum(-table, table - 1).max(axis=1), np.abs(table.sum(axis=1) - 1)
     wrong = np.maximum(outside, apart)
     worst = int(wrong.argmax())
@@ -245,18 +260,6 @@ def _check_probabilities(table: Float64Array, name: str) -> None:
         raise ModelError(
             f"the model {name} answers what are no probabilities: row {worst} is [{row}], {why}"
         )
-
-
-def _ask_estimator(model: Any, people: Any) -> Any:
-    return model.predict_proba(people)
-
-
-def _ask_booster(model: Any, people: Any) -> Any:
-    if type(model).__module__.startswith("xgboost"):
-        import xgboost as xgb
-
-        return model.predict(xgb.DMatrix(people, enable_categorical=True, nthread=1))
-    return model.predict(people)
 
 
 def _ask_torch(model: Any, people: Any) -> Any:
@@ -273,18 +276,6 @@ def _ask_torch(model: Any, people: Any) -> Any:
     return torch.softmax(scores, dim=1).numpy()
 
 
-def _ask_callable(model: Callable[[Any], Any], people: Any) -> Any:
-    return model(people)
-
-
-_ASK: dict[Kind, Callable[[Any, Any], Any]] = {
-    "estimator": _ask_estimator,
-    "booster": _ask_booster,
-    "torch": _ask_torch,
-    "callable": _ask_callable,
-}
-
-
 def _kind(model: Any) -> Kind:
     """How a model is asked; ModelError if it cannot be."""
     if inspect.isclass(model):
@@ -294,7 +285,10 @@ def _kind(model: Any) -> Kind:
     library = type(model).__module__.split(".")[0]
     if library in ("xgboost", "lightgbm") and type(model).__name__ == "Booster":
         return "booster"
-    if _is_module(model):
+    # whether it is a torch module, without loading torch to find out
+    if any(
+        c.__module__.startswith("torch.nn") and c.__name__ == "Module" for c in type(model).__mro__
+    ):
         if model.training:
             raise ModelError(
                 f"the model {type(model).__name__} is in training mode; call eval() on it first"
@@ -315,13 +309,6 @@ def _kind(model: Any) -> Kind:
     raise ModelError(
         f"a {type(model).__name__} is no model: one with predict_proba, an ONNX file or a "
         "function is needed"
-    )
-
-
-def _is_module(model: Any) -> bool:
-    """Whether a model is a torch module; torch is not loaded to find out."""
-    return any(
-        c.__module__.startswith("torch.nn") and c.__name__ == "Module" for c in type(model).__mro__
     )
 
 
@@ -398,10 +385,6 @@ def _text(label: Any) -> str:
 
 def _list(labels: Sequence[Any]) -> str:
     return ", ".join(repr(label) for label in labels)
-
-
-def _first_bad(table: Float64Array) -> int:
-    return int(np.flatnonzero(~np.isfinite(table).all(axis=1))[0])
 
 
 def _line(error: Exception) -> str:

@@ -5,7 +5,7 @@ Each distinct code of a column is decoded and cast once and remembered (``Lookup
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ import pandas as pd
 from edfa.data.encode import Encoder
 from edfa.data.values import read_words
 from edfa.errors import ColumnError, DataError
+from edfa.predictors.user_model.given import Given
 from edfa.typing import AnyArray, BoolArray, Float32Array
 
 __all__ = ["FrameMaker", "Lookup", "cast_frame"]
@@ -60,10 +61,9 @@ class Lookup:
         new = np.setdiff1d(cells, codes)
         if len(codes) + len(new) > MOST_CODES:
             codes, results, new = codes[:0], results[:0], np.unique(cells)
-        made = join([results, self._make(new)])
         both = np.concatenate([codes, new])
         order = np.argsort(both)
-        learnt = both[order], made[order]
+        learnt = both[order], _join(results, self._make(new))[order]
         if len(both) <= MOST_CODES:
             self._known = learnt
         return learnt
@@ -105,13 +105,13 @@ class FrameMaker:
         self,
         encoder: Encoder,
         columns: Sequence[str],
-        dtypes: "Mapping[str, Any] | pd.Series | None" = None,
+        dtypes: Mapping[str, Any] | None = None,
     ) -> None:
         self.encoder = encoder
         self.columns = tuple(columns)
         if twice := [name for name, count in Counter(self.columns).items() if count > 1]:
             raise ColumnError(f"the model wants column {twice[0]!r} more than once")
-        given = {} if dtypes is None else dict(dtypes.items())
+        given = {} if dtypes is None else dtypes
         self.dtypes = {
             name: pd.api.types.pandas_dtype(given[name]) for name in self.columns if name in given
         }
@@ -121,71 +121,79 @@ class FrameMaker:
                     f"column {name!r}: the categories of the model are needed, not the "
                     "type 'category'"
                 )
-        self.features = np.array(
-            [encoder.names.index(name) for name in self.columns], dtype=np.intp
-        )
-        self._lookups = [Lookup(partial(self._make, column)) for column in range(len(self.columns))]
+        self.features = [encoder.names.index(name) for name in self.columns]
+        self._lookups = [Lookup(partial(self._make, name)) for name in self.columns]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.encoder, self.columns, self.dtypes)
 
-    def frame(self, X: Float32Array) -> pd.DataFrame:  # noqa: N803
-        """The values of encoded rows, (rows, features of the card); cells that the model wants must
-        be known.
-        """
-        cells = self.cells(X)
-        index = pd.RangeIndex(cells.shape[1])
-        arrays = [
-            self._finish(column, lookup(codes), index)
-            for column, (lookup, codes) in enumerate(zip(self._lookups, cells, strict=True))
-        ]
-        return pd.DataFrame(dict(zip(self.columns, arrays, strict=True)), index=index, copy=False)
+    def frame(self, X: Float32Array, given: Iterable[Given] = ()) -> pd.DataFrame:  # noqa: N803
+        """The people of encoded rows, as the model wants them.
 
-    def cells(self, X: Float32Array) -> Float32Array:  # noqa: N803
-        """The codes that the model wants of encoded rows, (columns, rows); DataError for rows of
-        another card.
+        Parameters
+        ----------
+        X
+            Encoded people, (rows, features of the card); what the model wants must be known.
+        given
+            Numbers that all of them gave and that encoding cannot express. A number stands in the
+            frame where a row has its code; a column that holds no numbers stays as it is.
+
+        Returns
+        -------
+        A frame of the columns of the model, in its order and data types.
+
+        Raises
+        ------
+        DataError
+            For rows of another card, a value that is not known, or one that a data type of the
+            model cannot hold.
         """
-        X = np.asarray(X, dtype=np.float32)  # noqa: N806
-        if X.ndim != 2 or X.shape[1] != len(self.encoder.columns):
-            raise DataError(
-                f"a matrix of {len(self.encoder.columns)} columns is needed, not of shape {X.shape}"
+        X, names = np.asarray(X, dtype=np.float32), self.encoder.names  # noqa: N806
+        if X.ndim != 2 or X.shape[1] != len(names):
+            raise DataError(f"a matrix of {len(names)} columns is needed, not of shape {X.shape}")
+        index = pd.RangeIndex(len(X))
+        arrays = {
+            name: self._finish(name, lookup(X[:, feature]), index)
+            for name, feature, lookup in zip(
+                self.columns, self.features, self._lookups, strict=True
             )
-        return X.T.take(self.features, axis=0)
+        }
+        frame = pd.DataFrame(arrays, index=index, copy=False)
+        for position, code, value in given:
+            name, own = names[position], X[:, position] == np.float32(code)
+            dtype = frame[name].dtype if name in frame.columns else None
+            if own.any() and dtype is not None and pd.api.types.is_numeric_dtype(dtype):
+                whole = pd.api.types.is_integer_dtype(dtype) and value.is_integer()
+                frame[name] = frame[name].mask(own, int(value) if whole else value)
+        return frame
 
-    def _finish(self, column: int, values: Any, index: pd.Index) -> Any:
-        """One column of the frame, (rows,), of what memory has for it."""
-        name = self.columns[column]
+    def _finish(self, name: str, values: Any, index: pd.Index) -> Any:
+        """One column of the frame, (rows,), of what its ``Lookup`` has for it."""
         dtype = self.dtypes.get(name)
         if isinstance(dtype, pd.CategoricalDtype):
             return pd.Categorical.from_codes(values, dtype=dtype, validate=False)
         if isinstance(dtype, np.dtype) and dtype.kind == "O":
-            return pd.Series(
-                values, index, dtype=object, copy=False
-            )  # a bare array of texts would become ``str``
-        if (
-            dtype is None
-            and values.dtype == np.float64
-            and self.encoder.columns[self.features[column]].whole
-        ):
-            return (
-                values.astype(np.int64) if (values == np.round(values)).all() else values
-            )  # NaN is unlike itself
+            # a bare array of texts would become ``str``
+            return pd.Series(values, index, dtype=object, copy=False)
+        if dtype is None and values.dtype == np.float64 and self.encoder[name].whole:
+            # NaN is unlike itself
+            return values.astype(np.int64) if (values == np.round(values)).all() else values
         return values
 
-    def _make(self, i: int, codes: Float32Array) -> Any:
-        """What the model is handed for each code of column ``i``, (codes,); for categories, their
+    def _make(self, name: str, codes: Float32Array) -> Any:
+        """What the model is handed for each code of a column, (codes,); for categories, their
         numbers.
         """
-        column = self.encoder.columns[self.features[i]]
+        column = self.encoder[name]
         if np.isnan(codes).any():
             raise DataError(
-                f"{column.name!r} was not acquired in some row (NaN), and the model wants a value"
+                f"{name!r} was not acquired in some row (NaN), and the model wants a value"
             )
-        gap = column.slots[column.states.index(None)] if None in column.states else np.nan
-        known = column.decode(
-            codes[codes != gap]
-        )  # a gap beside them would turn whole numbers into floats
-        return _cast_known(column.name, known, codes != gap, self.dtypes.get(column.name))
+        known = np.ones(len(codes), dtype=bool)
+        if None in column.states:
+            known = codes != column.slots[column.states.index(None)]
+        # without the gaps, which would turn whole numbers into floats
+        return _cast_known(name, column.decode(codes[known]), known, self.dtypes.get(name))
 
 
 def cast_frame(frame: pd.DataFrame, dtypes: Mapping[str, Any]) -> pd.DataFrame:
@@ -216,40 +224,31 @@ def cast_frame(frame: pd.DataFrame, dtypes: Mapping[str, Any]) -> pd.DataFrame:
 
 def _cast_known(name: str, values: pd.Series, known: BoolArray, dtype: Any) -> Any:
     """The known values of a column in the model's data type, with its missing value elsewhere,
-    (cells,).
+    (cells,); DataError where the data type has none.
     """
     made = _cast(name, values, dtype)
-    if len(values) == len(known):
+    if known.all():
         return made
-    gap_is_last = np.where(known, np.cumsum(known) - 1, len(values))
-    return join([made, _missing(name, values.dtype, dtype)]).take(gap_is_last)
-
-
-def join(parts: Sequence[Any]) -> Any:
-    """Arrays of one data type, or of whole and other numbers, as one."""
-    if len(parts) == 1:
-        return parts[0]
-    if all(isinstance(part, np.ndarray) for part in parts):
-        return np.concatenate(parts)
-    return pd.concat([pd.Series(part) for part in parts], ignore_index=True).array
-
-
-def _bare(values: pd.Series) -> Any:
-    """The array of a column: numpy's where it has one."""
-    return values.to_numpy() if isinstance(values.dtype, np.dtype) else values.array
-
-
-def _missing(name: str, decoded: Any, dtype: Any) -> Any:
-    """The missing value of a data type, as an array of one item; DataError if it has none."""
-    if isinstance(dtype, pd.CategoricalDtype):
-        return np.array([-1])
     if isinstance(dtype, np.dtype) and dtype.kind in "iub":
         raise DataError(
             f"column {name!r} is missing in some row, and the model's data type {dtype} "
             "has no such value"
         )
-    gap = pd.Series([np.nan], dtype="str" if pd.api.types.is_string_dtype(decoded) else float)
-    return _bare(gap if dtype is None else gap.astype(dtype))
+    position = np.where(known, np.cumsum(known) - 1, -1)
+    gap = -1 if isinstance(dtype, pd.CategoricalDtype) else np.nan
+    return pd.api.extensions.take(made, position, allow_fill=True, fill_value=gap)
+
+
+def _join(first: Any, second: Any) -> Any:
+    """Two arrays of one data type, or of whole and other numbers, as one."""
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        return np.concatenate([first, second])
+    return pd.concat([pd.Series(first), pd.Series(second)], ignore_index=True).array
+
+
+def _bare(values: pd.Series) -> Any:
+    """The array of a column: numpy's where it has one."""
+    return values.to_numpy() if isinstance(values.dtype, np.dtype) else values.array
 
 
 def _cast(name: str, values: pd.Series, dtype: Any) -> Any:
@@ -299,10 +298,8 @@ def _category_numbers(values: pd.Series, dtype: pd.CategoricalDtype) -> AnyArray
     """
     numbers = np.asarray(dtype.categories.get_indexer(pd.Index(values)))
     if (numbers < 0).any():
-        written = {
-            word: i
-            for i, word in reversed(list(enumerate(read_words(pd.Series(dtype.categories)))))
-        }
-        words = read_words(values).map(written)
+        written = read_words(pd.Series(dtype.categories)).tolist()
+        places = {word: i for i, word in reversed(list(enumerate(written)))}  # the first of each
+        words = read_words(values).map(places)
         numbers = np.where(numbers < 0, words.fillna(-1).to_numpy(dtype=int), numbers)
     return numbers

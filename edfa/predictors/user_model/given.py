@@ -5,14 +5,10 @@ training people showed.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import numpy as np
-import pandas as pd
-
 from edfa.data.encode import Encoder, Flag
 from edfa.data.values import as_number
-from edfa.typing import Float32Array
 
-__all__ = ["Given", "numbers_given", "put_given"]
+__all__ = ["Given", "numbers_given"]
 
 
 class Given(NamedTuple):
@@ -40,19 +36,3 @@ def numbers_given(flags: Iterable[Flag], encoder: Encoder) -> tuple[Given, ...]:
             code = float(encoder[flag.feature].encode_fact(flag.taken))
             moved.append(Given(encoder.names.index(flag.feature), code, float(number)))
     return tuple(moved)
-
-
-def put_given(
-    frame: pd.DataFrame, rows: Float32Array, names: tuple[str, ...], given: Iterable[Given]
-) -> pd.DataFrame:
-    """The ``frame`` of encoded ``rows`` (n, features) with numbers as they were ``given``, where
-    the person's own stand.
-
-    ``names`` are those of the features. A column that holds no numbers stays as it is.
-    """
-    for position, code, value in given:
-        name, own = names[position], rows[:, position] == np.float32(code)
-        if name in frame.columns and own.any() and pd.api.types.is_numeric_dtype(frame[name].dtype):
-            whole = pd.api.types.is_integer_dtype(frame[name].dtype) and value.is_integer()
-            frame[name] = frame[name].mask(own, int(value) if whole else value)
-    return frame

@@ -38,7 +38,6 @@ from edfa.predictors.user_model.completed import Completed
 from edfa.predictors.user_model.distil import distil
 from edfa.predictors.user_model.given import Given
 from edfa.predictors.user_model.source import Source
-from edfa.predictors.user_model.source_file import read_source, write_source
 from edfa.predictors.user_model.usage import Usage, permutation_usage
 from edfa.predictors.xgb import SubsetXGB
 from edfa.reading import check_count, check_seed
@@ -52,10 +51,10 @@ PARTIAL = ("distilled", "completed")
 # one
 TRIED = 64
 SAME = 1e-6  # how far apart two answers of one model about one person may be
-MANY_VALUES = 500  # of one feature: more are numbers
 VIEW = "view"  # the folder in a folder that has the distilled model
 ARRAYS = "arrays.safetensors"
-LEARNT = ("tried_", "answers_", "needed_", "fill_", "cover_", "prior_", "classes_")
+LEARNT = ("classes_", "prior_", "tried_", "answers_", "needed_", "fill_")
+MANY_VALUES = 500  # of one feature: more are numbers
 BATCH = 20_000  # rows in one call
 MAX_ROWS = 500_000  # rows that one step of an interview may ask about
 TIE = 0.25  # of a completion: as many for as against is no majority
@@ -112,13 +111,7 @@ class UserModel(Predictor):
     refits: ClassVar[bool] = False
     # the share of a person's completions that the model must refuse before they may act
     default_need: ClassVar[float] = 0.5
-    learnt_attributes: ClassVar[tuple[str, ...]] = (
-        *Predictor.learnt_attributes,
-        "tried_",
-        "answers_",
-        "needed_",
-        "fill_",
-    )
+    learnt_attributes: ClassVar[tuple[str, ...]] = (*LEARNT, "varies_")
     _table: Table | None = None
     given: tuple[Given, ...] | None = None  # None: it is asked about people of a table
     _limit: RowLimit | None = None
@@ -174,7 +167,14 @@ class UserModel(Predictor):
         self.usage_ = permutation_usage(self.ask, self.decide, matrix, self.seed)
         self.needed_, self.fill_ = source.reads & self.usage_.used, matrix[0]
         self.cover_ = matrix[_covering(matrix)]
-        self.view_ = self._make_view(matrix, codes)
+        categorical, k = source.categorical, self.n_completions
+        self.view_ = (
+            Completed(Neighbours.of(matrix, categorical, k=k), source.reads)
+            if self.partial == "completed"
+            else distil(
+                self.ask, matrix, codes, categorical, k=k, n_hybrids=self.n_hybrids, seed=self.seed
+            )
+        )
         if progress:
             progress(1, 1)
 
@@ -191,7 +191,7 @@ class UserModel(Predictor):
         given.
         """
         self.source_, self.varies_ = source, source.reads
-        self._answers = Answers(source.ask, self.batch_rows) if answers is None else answers
+        self._answers = answers or Answers(source.ask, self.batch_rows)
         self._answers.ask = source.ask
 
     @property
@@ -306,14 +306,6 @@ class UserModel(Predictor):
                 stacklevel=2,
             )
 
-    def _make_view(self, matrix: Float32Array, codes: Int64Array) -> SubsetXGB | Completed:
-        categorical, k = self.source_.categorical, self.n_completions
-        if self.partial == "completed":
-            return Completed(Neighbours.of(matrix, categorical, k=k), self.source_.reads)
-        return distil(
-            self.ask, matrix, codes, categorical, k=k, n_hybrids=self.n_hybrids, seed=self.seed
-        )
-
     def to_folder(self, folder: str | Path) -> None:
         """Write the model where it has a safe file, and what was learnt beside it; no pickle.
 
@@ -325,7 +317,7 @@ class UserModel(Predictor):
                 f"the model {self.own.name} has changed since the advisor was fitted: about "
                 f"{apart} of {len(self.tried_)} people it answers otherwise"
             )
-        parts, has_model = write_source(self.source_)
+        parts, has_model = self.source_.to_parts()
         if not has_model:
             warnings.warn(
                 f"the model {self.own.name} cannot be kept in a safe file; pass it again "
@@ -333,7 +325,7 @@ class UserModel(Predictor):
                 "Advisor.load(folder, model=...)",
                 stacklevel=2,
             )
-        arrays = {name: getattr(self, name) for name in LEARNT} | self.usage_._asdict()
+        arrays = {name: getattr(self, name) for name in (*LEARNT, "cover_")} | self.usage_._asdict()
         if isinstance(self.view_, Completed):
             arrays["near"] = self.view_.near.rows
         parts[ARRAYS] = save_arrays(arrays)
@@ -363,10 +355,10 @@ class UserModel(Predictor):
                 "moved": ("f", width),
             }
             check_arrays(arrays, shapes, ARRAYS)
-            source = read_source(parts, model, arrays["tried_"])
+            source = Source.from_parts(parts, model, arrays["tried_"])
             wrapped = cls._from_settings(settings | {"own": source.own}, folder)
             wrapped._check_settings()
-            for name in LEARNT:
+            for name in (*LEARNT, "cover_"):
                 setattr(wrapped, name, arrays[name])
             wrapped.n_features_in_ = width
             wrapped.usage_ = Usage(arrays["turned"], arrays["moved"])
@@ -406,10 +398,10 @@ class UserModel(Predictor):
         """The same with models of their own for these subsets (subsets, features), if it is
         ``"distilled"``.
         """
-        if not isinstance(self.view_, SubsetXGB):
+        if self.mixed is None:
             return self
         other = copy.copy(self)
-        other.view_ = self.view_.keeping(masks)
+        other.view_ = self.mixed.keeping(masks)
         other._token = object()
         return other
 
@@ -418,9 +410,9 @@ class UserModel(Predictor):
         """Who says, while questions are ordered, what the model would say: the distilled model, if
         there is one.
         """
-        if not isinstance(self.view_, SubsetXGB):
+        if self.mixed is None:
             return self
-        view = self.view_.keeping(self.source_.reads[None])
+        view = self.mixed.keeping(self.source_.reads[None])
         view.threshold, view.favourable = self.threshold, self.favourable
         return view
 
@@ -460,20 +452,23 @@ class UserModel(Predictor):
     def _decide_tries(
         self, mask: BoolArray, known: Float32Array, column: IntArray, value: Float32Array
     ) -> IntArray | None:
-        complete = self.is_enough(mask) or self._completions is not None
-        if complete or not isinstance(self.view_, SubsetXGB):
+        if (view := self._distilled_for(mask)) is None:
             return None
-        self.view_.threshold, self.view_.favourable = self.threshold, self.favourable
-        return self.view_.decide_tries(mask, known, column, value)
+        view.threshold, view.favourable = self.threshold, self.favourable
+        return view.decide_tries(mask, known, column, value)
 
     def cells(self, mask: BoolArray, feature: int) -> Float32Array | None:
         """The thresholds of the distilled model while facts are missing; None: every value may
         make a difference to the model itself.
         """
-        complete = self.is_enough(mask) or self._completions is not None
-        if complete or isinstance(self.view_, Completed):
-            return None
-        return self.view_.cells(mask, feature)
+        view = self._distilled_for(mask)
+        return None if view is None else view.cells(mask, feature)
+
+    def _distilled_for(self, mask: BoolArray) -> SubsetXGB | None:
+        """The distilled model, if it answers for people who know the features in ``mask``
+        (features,); None where the model itself is asked.
+        """
+        return None if self._completions is not None or self.is_enough(mask) else self.mixed
 
     def differentiable(self, mask: BoolArray) -> Callable[[Any], Any] | None:
         """A torch module of encoded people as a function from rows to logits; None for any other

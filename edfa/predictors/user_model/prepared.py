@@ -45,8 +45,7 @@ class PreparedPipeline:
         self, pipeline: Any, frames: FrameMaker, base: Float32Array, moved: tuple[IntArray, ...]
     ) -> None:
         self.pipeline, self.frames, self.base, self.moved = pipeline, frames, base, moved
-        self._steps, self._last = pipeline[:-1], pipeline[-1]
-        self._like = self._steps.transform(frames.frame(base[None].repeat(2, axis=0)))
+        self._like = pipeline[:-1].transform(frames.frame(base[None].repeat(2, axis=0)))
         values = to_dense(self._like)
         self._output = values[:1]
         self._order: Literal["C", "F"] = "C" if values.flags.c_contiguous else "F"
@@ -61,15 +60,15 @@ class PreparedPipeline:
             matrix = self.transform(X)
         except Exception:  # the Pipeline itself answers, or says what is wrong
             return np.asarray(self.pipeline.predict_proba(self.frames.frame(X)), dtype=np.float64)
-        return np.asarray(self._last.predict_proba(matrix), dtype=np.float64)
+        return np.asarray(self.pipeline[-1].predict_proba(matrix), dtype=np.float64)
 
     def transform(self, X: Float32Array) -> Any:  # noqa: N803
         """What the steps before the last make of complete encoded rows, (rows, width)."""
-        cells = self.frames.cells(X)
         like = self._like
-        matrix = self._output.repeat(cells.shape[1], axis=0).copy(self._order)
-        for lookup, codes, columns in zip(self._lookups, cells, self.moved, strict=True):
-            matrix[:, columns] = lookup(codes)
+        matrix = self._output.repeat(len(X), axis=0).copy(self._order)
+        parts = zip(self._lookups, self.frames.features, self.moved, strict=True)
+        for lookup, feature, columns in parts:
+            matrix[:, columns] = lookup(X[:, feature])
         if sparse.issparse(like):
             return type(like)(matrix)
         if isinstance(like, pd.DataFrame):
@@ -83,7 +82,7 @@ class PreparedPipeline:
         columns = self.moved[column]
         if not len(codes):
             return np.zeros((0, len(columns)), dtype=self._output.dtype)
-        changed = change_column(self._steps, self.frames, self.base, column, codes)
+        changed = change_column(self.pipeline, self.frames, self.base, column, codes)
         others = np.setdiff1d(np.flatnonzero(differs(changed, self._output)), columns)
         if len(others) or changed.dtype != self._output.dtype:
             raise ValueError("a value moves what its column did not move in training")
@@ -91,14 +90,14 @@ class PreparedPipeline:
 
 
 def change_column(
-    steps: Any, frames: FrameMaker, base: Float32Array, column: int, codes: Float32Array
+    pipeline: Any, frames: FrameMaker, base: Float32Array, column: int, codes: Float32Array
 ) -> AnyArray:
-    """What ``steps`` make of the ``base`` person with one column set to each of some codes, (codes,
-    width).
+    """What the steps before the last make of the ``base`` person (features,) with one column of the
+    frame set to each of some codes, (codes, width).
     """
     rows = base[None].repeat(len(codes), axis=0)
     rows[:, frames.features[column]] = codes
-    return to_dense(steps.transform(frames.frame(rows)))
+    return to_dense(pipeline[:-1].transform(frames.frame(rows)))
 
 
 def differs(one: AnyArray, other: AnyArray) -> AnyArray:
@@ -143,24 +142,23 @@ def prepare(pipeline: Any, frames: FrameMaker, X_train: Float32Array) -> Prepare
     try:
         if len(pipeline.steps) < 2:
             return None
-        moved = _watch(pipeline[:-1], frames, X_train)
-        prepared = PreparedPipeline(pipeline, frames, X_train[0], moved)
+        prepared = PreparedPipeline(pipeline, frames, X_train[0], _watch(pipeline, frames, X_train))
         return prepared if _same(prepared, X_train) else None
     except Exception:  # whatever goes wrong: the Pipeline can still be asked as it is
         return None
 
 
-def _watch(steps: Any, frames: FrameMaker, X_train: Float32Array) -> tuple[IntArray, ...]:  # noqa: N803
-    """Change each column of the first person in turn and see what moves; ValueError if something
-    moves with two columns.
+def _watch(pipeline: Any, frames: FrameMaker, X_train: Float32Array) -> tuple[IntArray, ...]:  # noqa: N803
+    """Change each column of the first person in turn and see what moves: for each column of the
+    frame the columns of the output; ValueError if something moves with two columns.
     """
-    output = to_dense(steps.transform(frames.frame(X_train[:1])))
     moved = []
-    for column, cells in enumerate(frames.cells(X_train)):
-        codes = np.unique(cells)
+    for column, feature in enumerate(frames.features):
+        codes = np.unique(X_train[:, feature])
         tried = np.linspace(0, len(codes) - 1, min(len(codes), WATCHED)).astype(np.intp)
-        changed = change_column(steps, frames, X_train[0], column, codes[tried])
-        moved.append(np.flatnonzero(differs(changed, output)))
+        some = np.append(X_train[0, feature], codes[tried])
+        changed = change_column(pipeline, frames, X_train[0], column, some)
+        moved.append(np.flatnonzero(differs(changed[1:], changed[:1])))
     if len(np.unique(np.concatenate(moved))) < sum(map(len, moved)):
         raise ValueError("a column of the output moves with two columns")
     return tuple(moved)
@@ -172,20 +170,19 @@ def _same(prepared: PreparedPipeline, X_train: Float32Array) -> bool:  # noqa: N
     people = X_train[np.sort(rng.permutation(len(X_train))[:COMPARED])]
     shape = (MIXED, X_train.shape[1])
     mixed = np.take_along_axis(X_train, rng.integers(len(X_train), size=shape), axis=0)
-    steps, frames = prepared.pipeline[:-1], prepared.frames
     for rows in (people, mixed, people[:1]):
-        ours, theirs = prepared.transform(rows), steps.transform(frames.frame(rows))
+        frame = prepared.frames.frame(rows)
+        ours, theirs = prepared.transform(rows), prepared.pipeline[:-1].transform(frame)
         if type(ours) is not type(theirs) or not _same_bits(to_dense(ours), to_dense(theirs)):
             return False
-    return all(
-        _same_bits(
-            np.asarray(prepared.pipeline.predict_proba(frames.frame(rows)), dtype=np.float64),
-            prepared.predict_proba(rows),
-        )
-        for rows in (people, mixed[:ANSWERED], people[:1])
-    )
+        some = rows if rows is not mixed else mixed[:ANSWERED]
+        direct = prepared.pipeline.predict_proba(frame[: len(some)])
+        if not _same_bits(np.asarray(direct, dtype=np.float64), prepared.predict_proba(some)):
+            return False
+    return True
 
 
 def _same_bits(ours: AnyArray, theirs: AnyArray) -> bool:
+    """Whether two arrays have one data type, one shape and the same bytes."""
     same = ours.dtype == theirs.dtype and ours.shape == theirs.shape
     return bool(same and ours.tobytes() == theirs.tobytes())

@@ -25,7 +25,7 @@ from edfa.predictors.user_model.files import (
     try_in_child,
     write_model,
 )
-from edfa.predictors.user_model.source_file import _dtype_from_json, _dtype_to_json
+from edfa.predictors.user_model.source import _dtype_from_json, _dtype_to_json
 
 ENDINGS = {"xgboost": "model.ubj", "lightgbm": "model.lgb.txt"}
 
