@@ -2,7 +2,7 @@
 people it never saw.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -55,25 +55,36 @@ class Fidelity:
 def measure_fidelity(
     model: UserModel,
     X: Float32Array,  # noqa: N803
-    path: tuple[Float32Array, Float32Array] | None = None,
-    seed: int = 0,
+    path: tuple[Float32Array, Float32Array],
 ) -> Fidelity:
     """Compare what ``model`` says of partly known people with what it says of them in the end.
 
-    ``X`` (people, features) are complete people whom neither the model nor its view has seen;
-    ``path`` are partly known ones (states, features) with everything that is known of them in the
-    end (states, features).
+    Parameters
+    ----------
+    model
+        The fitted user model.
+    X
+        Complete encoded people whom neither the model nor its view has seen, (people, features).
+    path
+        Partly known people on the way of the advisor's questions (states, features), and everything
+        that is known of them in the end (states, features).
+
+    Returns
+    -------
+    The distances over at most 2,000 people with facts left out at random, and over as many states
+    of the ``path``; both are drawn by a fixed seed.
     """
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     people = X[random.permutation(len(X))[:STATES]]
     masks = random.random((MASKS, X.shape[1])) < random.random((MASKS, 1))
     partial = np.where(masks[random.integers(MASKS, size=len(people))], people, np.float32(np.nan))
-    measured = Fidelity(model.partial, len(people), *_distance(model, partial, people))
-    if path is None or not len(path[0]):
-        return measured
-    some = np.sort(random.permutation(len(path[0]))[:STATES])
-    rmse, same = _distance(model, path[0][some], path[1][some])
-    return replace(measured, path_rmse=rmse, path_same=same)
+    at_random = _distance(model, partial, people)
+    before, after = path
+    if not len(before):
+        return Fidelity(model.partial, len(people), *at_random)
+    some = np.sort(random.permutation(len(before))[:STATES])
+    on_path = _distance(model, before[some], after[some])
+    return Fidelity(model.partial, len(people), *at_random, *on_path)
 
 
 def _distance(model: UserModel, partial: Float32Array, whole: Float32Array) -> tuple[float, float]:

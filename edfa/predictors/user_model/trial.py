@@ -16,7 +16,6 @@ from pathlib import Path
 import pandas as pd
 
 from edfa.errors import MissingExtraError, ModelError, UnavailableError, UnreadableError
-from edfa.predictors.user_model.formats import parse_model
 
 __all__ = ["SECONDS", "try_in_child"]
 
@@ -92,6 +91,8 @@ def _main() -> None:
     """
     reply = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # libraries write there too
+    from edfa.predictors.user_model.files import parse_model
+
     line, _, content = sys.stdin.buffer.read().partition(b"\n")
     request = json.loads(line)
     name, memory = request["name"], request["memory"]

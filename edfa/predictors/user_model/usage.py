@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from edfa.blanket import Blanket
-from edfa.errors import DataError, UnknownNameError
 from edfa.text import html
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
@@ -78,11 +77,6 @@ def permutation_usage(
     >>> permutation_usage(ask, lambda p: p.argmax(axis=1), X).used
     array([ True, False])
     """
-    X = np.asarray(X, dtype=np.float32)  # noqa: N806
-    if X.ndim != 2 or not len(X):
-        raise DataError(
-            f"people are needed to see what a model uses, (people, features), not {X.shape}"
-        )
     rng = np.random.default_rng(seed)
     people = X[np.sort(rng.permutation(len(X))[:most])]
     answers = ask(people)
@@ -131,15 +125,6 @@ class UsageReport:
     blanket: Blanket
     names: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        if len(self.names) != len(self.usage.turned):
-            raise DataError(
-                f"there are {len(self.names)} names for a usage of "
-                f"{len(self.usage.turned)} features"
-            )
-        if strange := [name for name in self.blanket.features if name not in self.names]:
-            raise UnknownNameError("feature", strange[0], self.names)
-
     @property
     def shared(self) -> tuple[str, ...]:
         """Features that the model uses and the blanket has."""
@@ -158,6 +143,7 @@ class UsageReport:
         return self._names(used=False, inside=True)
 
     def _names(self, used: bool, inside: bool) -> tuple[str, ...]:
+        """Features that are ``used`` or not, and ``inside`` the blanket or not."""
         frame = self.frame()
         rows = (frame["used"] == used) & (frame["in_blanket"] == inside)
         return tuple(frame["feature"][rows])
