@@ -1,8 +1,8 @@
 """A network that tells, for every feature at once, in which of its bins an unknown value is likely
 to lie.
 
-Equal in quality to neighbours and faster where all features are scored; it costs one small
-training.
+``Bins.of`` trains one on encoded rows, and ``Bins.given`` asks it. It is equal in quality to
+``Neighbours`` and faster where all features are scored; it costs one small training.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ with extra("neural", "Bins"):
     from torch import Tensor, nn
 
 from edfa.errors import DataError
-from edfa.predictors.base import Progress
+from edfa.predictors.bn import typical_values
 from edfa.predictors.conditional import Draw
 from edfa.predictors.tokens import one_thread
 from edfa.typing import Float32Array, Float64Array, Int64Array
@@ -26,7 +26,8 @@ from edfa.typing import Float32Array, Float64Array, Int64Array
 __all__ = ["MAX_BINS", "Bins", "bin_network"]
 
 MAX_BINS = 16  # a column with more values than this is cut into this many bins
-WIDTH = 192
+WIDTH = 192  # of the hidden layers
+BATCH = 256  # rows in a step of training
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,11 +80,22 @@ class Bins:
         *,
         seed: int = 0,
         epochs: int = 30,
-        batch_size: int = 256,
-        progress: Progress | None = None,
     ) -> "Bins":
-        """Learn from complete training rows (rows, features), under masks with a uniform number of
-        known features.
+        """Learn from training rows, under masks with a uniform number of known features.
+
+        Parameters
+        ----------
+        rows
+            Complete encoded training people, (rows, features).
+        seed
+            Decides the first weights, the order of rows and the masks.
+        epochs
+            Number of passes over the rows.
+
+        Raises
+        ------
+        DataError
+            If there are no rows, or a value in them is not known.
         """
         if not len(rows) or np.isnan(rows).any():
             raise DataError(
@@ -94,14 +106,21 @@ class Bins:
         with one_thread(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             bins = cls(cuts, typical, bin_network(typical))
-            bins._learn(bins.codes(rows), epochs, batch_size, progress)
+            bins._learn(bins.codes(rows), epochs)
         return bins
 
     def given(self, X: Float32Array) -> Draw:  # noqa: N803
-        """A function from a feature to the medians of its bins and their probabilities given ``X``
-        (people, features).
+        """What unknown features may be, given what is known of each person.
 
-        Both are (people, bins).
+        Parameters
+        ----------
+        X
+            Encoded people, (people, features); NaN where a value is not known.
+
+        Returns
+        -------
+        A function from the position of a feature to the medians of its bins and the probabilities
+        of the bins, both (people, bins). The network is asked once for all features.
         """
         known = ~np.isnan(X)
         with one_thread(), torch.no_grad():
@@ -123,30 +142,52 @@ class Bins:
         return [len(t) for t in self.typical]
 
     def codes(self, rows: Float32Array) -> Int64Array:
-        """The bin of each value of ``rows`` (rows, features); that of NaN has no meaning."""
+        """The bins of values.
+
+        Parameters
+        ----------
+        rows
+            Encoded people, (rows, features).
+
+        Returns
+        -------
+        The position of the bin of each value in its column, (rows, features); that of NaN has no
+        meaning.
+        """
         return np.stack(
             [np.searchsorted(c, v, side="right") for c, v in zip(self.cuts, rows.T, strict=True)],
             axis=1,
         )
 
     def one_hot(self, codes: Tensor, known: Tensor) -> Tensor:
-        """One column for each bin of each feature (rows, all bins): 1 where a known value lies in
-        it, else 0.
+        """The input of the network.
+
+        Parameters
+        ----------
+        codes
+            The bin of each value, (rows, features).
+        known
+            Which values are known, (rows, features).
+
+        Returns
+        -------
+        One column for each bin of each feature, (rows, all bins): 1 where a known value lies in it,
+        else 0.
         """
         sizes = torch.tensor(self._sizes, device=codes.device)
         columns = torch.minimum(codes, sizes - 1) + torch.cumsum(sizes, 0) - sizes
         encoded = torch.zeros(len(codes), sum(self._sizes), device=codes.device)
         return encoded.scatter_(1, columns, known.float())
 
-    def _learn(
-        self, codes: Int64Array, epochs: int, batch_size: int, progress: Progress | None
-    ) -> None:
-        """Train the network to tell the bins of hidden values from those of known ones."""
+    def _learn(self, codes: Int64Array, epochs: int) -> None:
+        """Train the network to tell the bins of hidden values from those of known ones; ``codes``
+        (rows, features) are the bins of the training rows.
+        """
         rows, sizes = torch.from_numpy(codes), self._sizes
         optimiser = torch.optim.Adam(self.network.parameters(), lr=2e-3)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs)
-        for epoch in range(epochs):
-            for batch in torch.split(rows[torch.randperm(len(rows))], batch_size):
+        for _ in range(epochs):
+            for batch in torch.split(rows[torch.randperm(len(rows))], BATCH):
                 known = torch.rand(batch.shape) >= torch.rand(len(batch), 1)
                 logits = torch.split(self.network(self.one_hot(batch, known)), sizes, dim=1)
                 losses = [
@@ -159,8 +200,6 @@ class Bins:
                 torch.autograd.backward(loss)
                 optimiser.step()
             schedule.step()
-            if progress:
-                progress(epoch + 1, epochs)
 
 
 def bin_network(typical: Sequence[Float32Array]) -> nn.Sequential:
@@ -183,8 +222,4 @@ def _bins(column: Float32Array) -> tuple[Float32Array, Float32Array]:
     if len(values) > MAX_BINS:
         values = np.unique(np.quantile(column, np.arange(MAX_BINS) / MAX_BINS, method="lower"))
     cuts = values[1:].astype(np.float32)
-    bins = np.searchsorted(cuts, column, side="right")
-    order = np.sort(column)
-    counts = np.bincount(bins, minlength=len(values))
-    middle = np.cumsum(counts) - counts + counts // 2
-    return cuts, order[middle].astype(np.float32)
+    return cuts, typical_values(column, cuts)

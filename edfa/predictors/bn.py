@@ -39,7 +39,7 @@ from edfa.predictors.base import (
 )
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
-__all__ = ["BayesNet"]
+__all__ = ["BayesNet", "typical_values"]
 
 MAX_LEVELS = 16  # a column of at most this many values keeps them; one of more is cut into bins
 TARGET = "y"
@@ -129,7 +129,7 @@ class BayesNet(Predictor):
         self.columns_ = np.array(sorted(features))
         self.edges_ = [_edges(matrix[:, j], codes, self.bins) for j in self.columns_]
         self.typical_ = [
-            _typical(matrix[:, j], edges)
+            typical_values(matrix[:, j], edges)
             for j, edges in zip(self.columns_, self.edges_, strict=True)
         ]
         complete = ~np.isnan(matrix[:, self.columns_]).any(axis=1)
@@ -332,8 +332,26 @@ def _edges(column: Float32Array, codes: Int64Array, bins: int) -> Float32Array:
     return np.unique(nodes.threshold[nodes.feature >= 0]).astype(np.float32)
 
 
-def _typical(column: Float32Array, edges: Float32Array) -> Float32Array:
-    """The median value of each bin of a column (rows,); of an empty bin, its lower edge."""
+def typical_values(column: Float32Array, edges: Float32Array) -> Float32Array:
+    """A value for each bin of a column, which stands for all values in it.
+
+    Parameters
+    ----------
+    column
+        Values, (rows,); NaN where one is not known.
+    edges
+        The thresholds between bins, ascending: bin b holds values from edge b - 1 up to below edge
+        b.
+
+    Returns
+    -------
+    The median of each bin, the upper one of two, (edges + 1,); of an empty bin, its lower edge.
+
+    Examples
+    --------
+    >>> typical_values(np.array([1, 2, 3, 8, 9], "float32"), np.array([5, 20], "float32"))
+    array([ 2.,  9., 20.], dtype=float32)
+    """
     known = np.sort(column[~np.isnan(column)])
     bins = np.searchsorted(edges, known, side="right")
     members = [known[bins == b] for b in range(len(edges) + 1)]

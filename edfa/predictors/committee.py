@@ -9,7 +9,7 @@ them by about as much as two models differ that were learnt from different peopl
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -47,7 +47,6 @@ COLUMNS_FILE = "columns.safetensors"
 # rows times trees up to which all members answer in one call: a call costs more than its rows
 TOGETHER = 400_000
 FOLDS = 4  # parts of other people, of which each member leaves one out
-_People = tuple[Float32Array, Int64Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +122,8 @@ class Committee:
         if n_models < 2:
             raise SettingError(f"a committee has at least 2 models, not {n_models}")
         model._check_fitted()
-        settings, random = _Settings.of(model), np.random.default_rng([seed, n_models])
+        inner, columns = model.innermost, np.asarray(model.varies_)
+        settings, random = _tree_settings(inner, columns), np.random.default_rng([seed, n_models])
         members = []
         for member in range(n_models):
             drawn = _draw(y, random, share)
@@ -134,9 +134,15 @@ class Committee:
                 known = fold_of(np.arange(len(others[1]))) != fold_of(member)
                 rows = np.concatenate([rows, others[0][known]])
                 codes = np.concatenate([codes, others[1][known]])
-            trained = settings.train((rows, codes), (X[left], y[left]), random, varied)
-            members.append(Trees(trained))
-        return cls(tuple(members), settings.columns, model)
+            trees = settings
+            if varied:
+                depth = trees.depth + int(random.integers(-1, 2))
+                trees = trees._replace(depth=depth, columns=COLUMNS)
+            trees = trees._replace(seed=int(random.integers(2**31)))
+            data = _data(inner, rows[:, columns], codes)
+            check = _data(inner, X[left][:, columns], y[left])
+            members.append(Trees(train_booster(data, check, len(inner.classes_), trees)))
+        return cls(tuple(members), columns, model)
 
     def __repr__(self) -> str:
         return f"<Committee of {len(self)}>"
@@ -190,11 +196,7 @@ class Committee:
 
     def __getstate__(self) -> dict[str, Any]:
         """The state to pickle: what is derived from the members is made again."""
-        return {
-            name: value
-            for name, value in self.__dict__.items()
-            if name not in ("_merged", "_trees")
-        }
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def learnt_state(self) -> Mapping[str, Any]:
         """The members' SHA-256, and what they are shown; how they decide is a fact about the
@@ -237,46 +239,24 @@ def fold_of(number: Any) -> Any:
     return number % FOLDS
 
 
-@dataclass(frozen=True, eq=False)
-class _Settings:
-    """How members are learnt: like a fitted model, as far as boosted trees can be."""
+def _tree_settings(model: Any, columns: BoolArray) -> TreeSettings:
+    """How members that are shown some ``columns`` (features,) are learnt: like a fitted ``model``,
+    as far as boosted trees can be.
+    """
+    default, signs = TreeSettings(), np.asarray(model.directions())[columns]
+    return TreeSettings(
+        getattr(model, "n_estimators", default.trees),
+        getattr(model, "max_depth", default.depth),
+        getattr(model, "learning_rate", default.rate),
+        signs=signs.tolist() if signs.any() and len(model.classes_) == 2 else (),
+    )
 
-    model: Any
-    columns: BoolArray
-    trees: TreeSettings
 
-    @classmethod
-    def of(cls, model: Predictor) -> "_Settings":
-        inner = model.innermost
-        columns, default = np.asarray(model.varies_), TreeSettings()
-        signs = np.asarray(inner.directions())[columns]
-        trees = TreeSettings(
-            getattr(inner, "n_estimators", default.trees),
-            getattr(inner, "max_depth", default.depth),
-            getattr(inner, "learning_rate", default.rate),
-            signs=signs.tolist() if signs.any() and len(inner.classes_) == 2 else (),
-        )
-        return cls(inner, columns, trees)
-
-    def train(
-        self, people: _People, check: _People, random: np.random.Generator, varied: bool
-    ) -> xgb.Booster:
-        """A member that is learnt from ``people``, up to the tree after which ``check`` is
-        predicted best.
-        """
-        trees = self.trees
-        if varied:
-            depth = trees.depth + int(random.integers(-1, 2))
-            trees = trees._replace(depth=depth, columns=COLUMNS)
-        trees = trees._replace(seed=int(random.integers(2**31)))
-        data, held_out = (self._data(*part) for part in (people, check))
-        return train_booster(data, held_out, len(self.model.classes_), trees)
-
-    def _data(self, rows: Float32Array, codes: Int64Array) -> xgb.DMatrix:
-        class_weight = getattr(self.model, "class_weight", None)
-        weights = sample_weights(class_weight, self.model.classes_[codes])
-        shown = np.ascontiguousarray(rows[:, self.columns])
-        return xgb.DMatrix(shown, codes, weight=weights, nthread=1)
+def _data(model: Any, shown: Float32Array, codes: Int64Array) -> xgb.DMatrix:
+    """People (n, shown features) and their class codes (n,), weighted as ``model`` weighs them."""
+    class_weight = getattr(model, "class_weight", None)
+    weights = sample_weights(class_weight, model.classes_[codes])
+    return xgb.DMatrix(np.ascontiguousarray(shown), codes, weight=weights, nthread=1)
 
 
 def _draw(y: Int64Array, random: np.random.Generator, share: float) -> IntArray:

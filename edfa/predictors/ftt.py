@@ -118,7 +118,7 @@ class FTTransformer(Neural):
 
     size: Size = "small"
 
-    def _new_network(self, knots: list[int], classes: int) -> nn.Module:
+    def _new_network(self, knots: list[int]) -> nn.Module:
         if self.size not in SIZES:
             raise UnknownNameError("size", self.size, SIZES)
-        return _Network(knots, classes, SIZES[self.size], self.dropout)
+        return _Network(knots, len(self.classes_), SIZES[self.size], self.dropout)

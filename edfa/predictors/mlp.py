@@ -83,5 +83,5 @@ class MaskedMLP(Neural):
     epochs: int = 200
     patience: int = 12
 
-    def _new_network(self, knots: list[int], classes: int) -> nn.Module:
-        return MaskedNet(knots, classes, self.width, self.token, self.dropout)
+    def _new_network(self, knots: list[int]) -> nn.Module:
+        return MaskedNet(knots, len(self.classes_), self.width, self.token, self.dropout)

@@ -11,7 +11,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -112,8 +111,14 @@ class Neural(Predictor):
     device: str = "auto"
 
     @abstractmethod
-    def _new_network(self, knots: list[int], classes: int) -> nn.Module:
-        """A network with fresh weights for columns with these numbers of knots."""
+    def _new_network(self, knots: list[int]) -> nn.Module:
+        """A network with fresh weights, for columns with these numbers of ``knots`` and for the
+        classes in ``classes_``.
+        """
+
+    def _build(self) -> nn.Module:
+        """A network with fresh weights for ``knots_`` and ``classes_``."""
+        return self._new_network([len(knots) for knots in self.knots_])
 
     def learnt_state(self) -> Mapping[str, Any]:
         """Classes, prior and knots, and under ``network_`` the weights as arrays."""
@@ -142,8 +147,7 @@ class Neural(Predictor):
         device = find_device(self.device)
         with one_thread(), torch.random.fork_rng():
             torch.manual_seed(self.seed)
-            sizes = [len(knots) for knots in self.knots_]
-            self.network_ = self._new_network(sizes, len(self.classes_)).to(device)
+            self.network_ = self._build().to(device)
             positions = self._encode(matrix, np.arange(matrix.shape[1]))
             weights = sample_weights(self.class_weight, self.classes_[codes])
             weights = np.ones(len(codes), dtype=np.float32) if weights is None else weights
@@ -289,18 +293,16 @@ class Neural(Predictor):
         with readable(folder_name(folder)):
             arrays = load_arrays(parts[MODEL_FILE], MODEL_FILE)
             model = cls._from_settings(settings, folder)
-            model.n_features_in_ = sum(name.startswith("k.") for name in arrays)
             expected = {"classes": ("iufb", None), "prior": ("f", len(arrays["classes"]))}
             check_arrays(arrays, expected, MODEL_FILE)
             if len(arrays["classes"]) < 2:
                 raise UnreadableError(f"{MODEL_FILE} is damaged: there are two classes or more")
             model.classes_, model.prior_ = arrays["classes"], arrays["prior"]
             model.knots_ = read_knots(arrays, MODEL_FILE)
+            model.n_features_in_ = len(model.knots_)
             model.varies_ = np.array([len(knots) > 1 for knots in model.knots_])
-            sizes = [len(knots) for knots in model.knots_]
             weights = {name[2:]: array for name, array in arrays.items() if name.startswith("w.")}
-            build = partial(model._new_network, sizes, len(model.classes_))
-            model.network_ = load_network(build, weights, MODEL_FILE)
+            model.network_ = load_network(model._build, weights, MODEL_FILE)
         return model
 
 

@@ -225,21 +225,15 @@ class SubsetXGB(Predictor):
         sample_weights(self.class_weight, self.classes_[codes])
         self.rows_, self.codes_ = matrix, codes
         self.soft_labels_, self.held_out_ = self._given
-        learnt: list[AnyArray] = [matrix, codes]
         if self.soft_labels_ is not None:
             self._check_soft_labels(self.soft_labels_)
             self.prior_ = self.soft_labels_.mean(axis=0, dtype=float)
-            learnt.append(self.soft_labels_)
-        if self.held_out_ is None:
-            self.inner_split_ = inner_split(codes, self.seed)
-        else:
+        self.inner_split_ = inner_split(codes, self.seed)
+        if self.held_out_ is not None:
             self.held_out_ = _check_held_out(self.held_out_, len(matrix))
-            self.inner_split_ = (
-                np.setdiff1d(np.arange(len(matrix)), self.held_out_),
-                self.held_out_,
-            )
-            learnt.append(self.held_out_)
-        self.training_hash_ = _hash(*learnt)
+            learnt = np.setdiff1d(np.arange(len(matrix)), self.held_out_)
+            self.inner_split_ = learnt, self.held_out_
+        self.training_hash_ = _hash(matrix, codes, self.soft_labels_, self.held_out_)
         self.xgboost_version_: str = xgb.__version__
         self.kept_: BoolArray | None = None
         if self.mode == "nan":
@@ -736,9 +730,10 @@ def _key(mask: BoolArray | None) -> bytes:
     return b"masked" if mask is None else np.packbits(mask).tobytes()
 
 
-def _hash(*arrays: AnyArray) -> str:
-    """SHA-256 of the arrays' bytes, in hexadecimal."""
+def _hash(*arrays: AnyArray | None) -> str:
+    """SHA-256 of the bytes of those arrays that are there, in hexadecimal."""
     digest = hashlib.sha256()
     for array in arrays:
-        digest.update(np.ascontiguousarray(array).data)
+        if array is not None:
+            digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
