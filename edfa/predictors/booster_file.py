@@ -1,7 +1,7 @@
 """XGBoost's own file format: the one place that reads it, and checks it before XGBoost does.
 
-XGBoost's reader trusts what it is given: a node, a class or a length out of range writes outside
-its memory. Files are JSON or UBJSON. ``decode`` turns either into plain values;
+XGBoost's reader trusts what it is given: a node, a class or a length out of range makes it read and
+write outside its memory. Files are JSON or UBJSON. ``decode`` turns either into plain values;
 ``check_user_booster`` checks a classifier of any kind that somebody else trained, and
 ``check_boosters`` those of a ``SubsetXGB``, of which more is known.
 """
@@ -61,8 +61,18 @@ CATEGORIES = ("categories", "categories_nodes", "categories_segments", "categori
 
 
 class BoosterFile(NamedTuple):
-    """The content of a booster's file, what to call it, and the numbers of features and classes
-    that it must have.
+    """The content of a booster's file, and what it must be about.
+
+    Parameters
+    ----------
+    name
+        What errors call the file.
+    content
+        The file, JSON or UBJSON.
+    features
+        The number of columns that the booster must want.
+    classes
+        The number of classes that it must tell apart.
     """
 
     name: str
@@ -72,10 +82,25 @@ class BoosterFile(NamedTuple):
 
 
 def decode(content: bytes, examples: "dict[bytes, _Example] | None" = None) -> Any:
-    """The values in a file of XGBoost's: mappings, lists, numpy arrays, texts and numbers.
+    """The values in a file of XGBoost's.
 
-    Raises ValueError, or whatever else decoding stumbles over, for a file that is damaged; an entry
-    that occurs twice is damage, because readers differ in which one they take.
+    Parameters
+    ----------
+    content
+        The file. A UBJSON file is read by ``_Reader``, a JSON file by Python's own reader.
+    examples
+        Objects that were read from other files before, by their first bytes: a tree that is written
+        like one of them is read faster. New ones are added. None: there are none yet.
+
+    Returns
+    -------
+    Mappings, lists, numpy arrays, texts and numbers, nested as in the file.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged; so do whatever other errors decoding stumbles over. An entry that
+        occurs twice is damage, because readers differ in which one they take.
     """
     if content[1:2] in (b'"', b"}") or content[1:2].isspace():
         return json.loads(content, object_pairs_hook=_distinct)
@@ -86,13 +111,40 @@ def decode(content: bytes, examples: "dict[bytes, _Example] | None" = None) -> A
 
 
 def trees_of(learner: Mapping[str, Any]) -> Any:
-    """The part of a decoded learner that has its trees, or the weights of a linear booster."""
+    """The part of a decoded learner that has its trees, or the weights of a linear booster.
+
+    Parameters
+    ----------
+    learner
+        The entry ``"learner"`` of what ``decode`` gives.
+
+    Returns
+    -------
+    The entry ``"model"`` of boosted trees, DART or a linear booster; a mapping.
+    """
     booster = learner["gradient_booster"]
     return booster.get("gbtree", booster)["model"]
 
 
 def join_trees(trees: Sequence[Mapping[str, Any]], name: str) -> AnyArray:
-    """One array of all trees' nodes, (nodes of all trees,), of the decoded array ``name``."""
+    """One array of the nodes of all trees.
+
+    Parameters
+    ----------
+    trees
+        Decoded trees, the entry ``"trees"`` of ``trees_of``.
+    name
+        The name of an array in ``NODES``.
+
+    Returns
+    -------
+    The array, (nodes of all trees,), in its type by ``NODES``.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of the range of that type, which would make another number of it.
+    """
     joined, kind = np.concatenate([tree[name] for tree in trees]), NODES[name]
     _require(joined.ndim == 1, f"{name} is no list of numbers")
     if kind.kind in "iu":  # no number may become another one
@@ -105,7 +157,18 @@ def join_trees(trees: Sequence[Mapping[str, Any]], name: str) -> AnyArray:
 
 
 def base_scores(learner: Mapping[str, Any]) -> list[float]:
-    """What a decoded learner begins with: one number, or from XGBoost 3.1 on one an output."""
+    """The score that the sums of leaves begin with.
+
+    Parameters
+    ----------
+    learner
+        The entry ``"learner"`` of what ``decode`` gives.
+
+    Returns
+    -------
+    One number, or from XGBoost 3.1 on one for each output; a probability where the objective is
+    logistic.
+    """
     text = str(learner["learner_model_param"]["base_score"])
     return [float(score) for score in text.strip("[]").split(",")]
 
@@ -140,9 +203,21 @@ def check_user_booster(content: bytes, name: str) -> None:
 
 
 def check_boosters(files: Sequence[BoosterFile]) -> list[tuple[int, ...]]:
-    """Check the boosters of a ``SubsetXGB``; return the version of XGBoost that wrote each file.
+    """Check the boosters of a ``SubsetXGB`` or a committee before XGBoost reads them.
 
-    UnreadableError for a file that XGBoost cannot have written for such a model.
+    Parameters
+    ----------
+    files
+        The boosters, each with the numbers of features and classes that it must have.
+
+    Returns
+    -------
+    The version of XGBoost that wrote each file, three numbers.
+
+    Raises
+    ------
+    UnreadableError
+        For the first file that XGBoost cannot have written for such a model.
 
     Examples
     --------
@@ -218,7 +293,21 @@ def _rises(numbers: AnyArray, first: int, last: int) -> bool:
 
 
 def _check_learner(learner: Mapping[str, Any]) -> None:
-    """Check every number by which XGBoost finds its way through a booster of any kind."""
+    """Check every number by which XGBoost finds its way through a booster of any kind.
+
+    The counts of features, classes, trees and rounds must agree with the arrays that they are
+    about, whether the booster has trees (``gbtree``, ``dart``) or weights (``gblinear``).
+
+    Parameters
+    ----------
+    learner
+        The entry ``"learner"`` of what ``decode`` gives.
+
+    Raises
+    ------
+    _DamageError
+        With a few words about what is wrong.
+    """
     parameters, booster = learner["learner_model_param"], learner["gradient_booster"]
     features = _count(parameters["num_feature"])
     groups = max(1, _count(parameters["num_class"])) * _count(parameters.get("num_target", "1"))
@@ -253,8 +342,18 @@ def _check_learner(learner: Mapping[str, Any]) -> None:
 
 
 def _check_own_learner(learner: Mapping[str, Any], file: BoosterFile) -> None:
-    """Check that a booster is one of those that a ``SubsetXGB`` trains: for these features and
-    classes, without categories.
+    """Check that a booster is one of those that this package trains.
+
+    It has an objective of ``OBJECTIVES`` for its number of classes, one tree a round and output,
+    and no categories, no names of columns and no deleted nodes. ``_check_learner`` has passed
+    before.
+
+    Parameters
+    ----------
+    learner
+        The entry ``"learner"`` of what ``decode`` gives.
+    file
+        The numbers of features and classes that the booster must have.
     """
     outputs = 1 if file.classes == 2 else file.classes
     parameters, model = learner["learner_model_param"], trees_of(learner)
@@ -291,7 +390,18 @@ def _check_own_learner(learner: Mapping[str, Any], file: BoosterFile) -> None:
 
 
 def _check_trees(trees: Sequence[Mapping[str, Any]], features: int) -> None:
-    """Check all decoded trees at once, node by node; they may split by categories."""
+    """Check all decoded trees at once, node by node; they may split by categories.
+
+    Every inner node leads to two nodes of its own tree, each node but the first has one parent,
+    every split is by a feature that is there, and every leaf has a finite value.
+
+    Parameters
+    ----------
+    trees
+        The decoded trees.
+    features
+        The number of columns that the booster wants.
+    """
     parameters = [tree["tree_param"] for tree in trees]
     sizes = [_count(each["num_nodes"]) for each in parameters]
     lengths = {name: [len(tree[name]) for tree in trees] for name in (*NODES, *CATEGORIES)}
@@ -336,7 +446,11 @@ def _check_trees(trees: Sequence[Mapping[str, Any]], features: int) -> None:
 
 
 def _check_categories(tree: Mapping[str, Any]) -> None:
-    """Check the sets of categories by which one decoded tree splits."""
+    """Check the sets of categories by which one decoded tree splits.
+
+    Each split by categories has one set, a stretch of the array ``categories``; a category is a
+    code that XGBoost can hold.
+    """
     entries, node, start, size = (np.asarray(tree[name], dtype=np.int64) for name in CATEGORIES)
     categorical = np.flatnonzero(np.asarray(tree["split_type"]) == 1)
     _require(
@@ -351,8 +465,15 @@ def _check_categories(tree: Mapping[str, Any]) -> None:
 
 
 def _check_names_of_categories(cats: Mapping[str, Any], features: int) -> None:
-    """Check the names of categories, which XGBoost writes from 3.1 on: texts end to end, or
-    numbers, of each feature.
+    """Check the names of categories, which XGBoost writes from 3.1 on.
+
+    Parameters
+    ----------
+    cats
+        The entry ``"cats"`` of a model: for each feature the names of its categories (texts end to
+        end, or numbers) and their order. Empty for a model without any.
+    features
+        The number of columns that the booster wants.
     """
     damage = "its categories are damaged"
     if not cats or not len(cats["feature_segments"]):
@@ -382,7 +503,18 @@ def _check_names_of_categories(cats: Mapping[str, Any], features: int) -> None:
 
 @dataclass
 class _Example:
-    """An object of numbers, and where they are in it: others differ from it in these alone."""
+    """An object of numbers, and where they are in it: others differ from it in these alone.
+
+    Parameters
+    ----------
+    content
+        The object as it is written.
+    value
+        The object as it was decoded.
+    numbers
+        For each entry that is a number or an array of numbers, where its bytes begin and end in
+        ``content``, and their type.
+    """
 
     content: bytes
     value: dict[str, Any]
@@ -396,7 +528,19 @@ class _Example:
         return list(zip([0, *ends], [*starts, len(self.content)], strict=True))
 
     def read(self, content: bytes, place: int) -> dict[str, Any] | None:
-        """The object at this place; None if it is not written like this one."""
+        """Read an object that is written like this one.
+
+        Parameters
+        ----------
+        content
+            The whole file.
+        place
+            Where the object begins in it.
+
+        Returns
+        -------
+        The decoded object; None if it is not written like this one.
+        """
         for start, end in self.same:
             if content[place + start : place + end] != self.content[start:end]:
                 return None

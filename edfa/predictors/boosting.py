@@ -1,4 +1,9 @@
-"""One booster: trained with early stopping, read from a file and written to one."""
+"""One booster of XGBoost: trained with early stopping, read from a file and written to one.
+
+``train_booster`` trains it, ``load_boosters`` reads what was written, ``cached_booster`` does
+whichever is due, and ``merge_boosters`` makes one of several. ``SubsetXGB`` and ``Committee`` are
+made of these.
+"""
 
 import hashlib
 import json
@@ -40,10 +45,22 @@ COMPARED = 64  # random rows on which merged boosters are compared with themselv
 
 
 class TreeSettings(NamedTuple):
-    """How trees are learnt: at most how many, how deep, at which learning rate.
+    """How trees are learnt.
 
-    ``signs`` are the directions of the columns, ``columns`` is the share of them that each tree may
-    use.
+    Parameters
+    ----------
+    trees
+        The largest number of trees.
+    depth
+        The largest depth of a tree.
+    rate
+        The learning rate.
+    seed
+        Of XGBoost's own draws.
+    signs
+        The direction of each column, one of -1, 0 and 1; empty: all are free.
+    columns
+        The share of the columns that each tree may use.
     """
 
     trees: int = 300
@@ -58,7 +75,12 @@ class TreeSettings(NamedTuple):
 class Trees:
     """Boosted trees that are trained, and never changed again.
 
-    ``read`` is the UBJSON that they were read from; None: they were trained here.
+    Parameters
+    ----------
+    booster
+        The trees, as XGBoost asks them.
+    read
+        The UBJSON that they were read from; None: they were trained here.
     """
 
     booster: xgb.Booster
@@ -73,14 +95,32 @@ class Trees:
 
     @cached_property
     def hash(self) -> str:
-        """The SHA-256 of ``content``."""
+        """The SHA-256 of ``content``, in hexadecimal."""
         return hashlib.sha256(self.content).hexdigest()
 
 
 def train_booster(
     data: xgb.DMatrix, check: xgb.DMatrix | None, classes: int, settings: TreeSettings
 ) -> xgb.Booster:
-    """Boosted trees for ``data``, up to the one after which ``check`` is predicted best."""
+    """Boosted trees, up to the one after which the held-out rows are predicted best.
+
+    Parameters
+    ----------
+    data
+        The rows to learn from, with their labels (class codes, or probabilities of the second
+        class).
+    check
+        Rows to stop by, with their labels; None: the number of trees is 50, or less if the settings
+        say so.
+    classes
+        The number of classes: two have one output, more have one each.
+    settings
+        How the trees are learnt.
+
+    Returns
+    -------
+    The booster, without the trees after the best one.
+    """
     several = classes > 2
     parameters: dict[str, Any] = FIXED | {
         "max_depth": settings.depth,
@@ -110,8 +150,22 @@ def train_booster(
 
 
 def load_boosters(files: Sequence[BoosterFile]) -> list[Trees]:
-    """The boosters that XGBoost wrote, with one thread; UnreadableError for one that it cannot have
-    written.
+    """Read boosters that this package wrote.
+
+    Parameters
+    ----------
+    files
+        The boosters, each with the numbers of features and classes that it must have.
+
+    Returns
+    -------
+    The trees, each asked with one thread.
+
+    Raises
+    ------
+    UnreadableError
+        For a file that XGBoost cannot have written for such a model; XGBoost reads none of them
+        then.
     """
     check_boosters(files)
     loaded = []
@@ -124,12 +178,20 @@ def load_boosters(files: Sequence[BoosterFile]) -> list[Trees]:
 
 
 def merge_boosters(boosters: Sequence[xgb.Booster]) -> xgb.Booster | None:
-    """One booster that answers what several boosters of two classes answer, (n, boosters): it saves
-    calls.
+    """One booster that answers what several boosters of two classes answer: it saves calls.
 
-    The trees of each are those of one of its outputs. The answers are the same to the bit: that is
-    tried on some rows, and where it is not so, or boosters are of several classes, or XGBoost is
-    too old for it, the result is None.
+    The trees of each become those of one of its outputs, and the answers are the same to the bit,
+    which is tried on some random rows.
+
+    Parameters
+    ----------
+    boosters
+        Boosters of the same columns.
+
+    Returns
+    -------
+    A booster that answers (n, boosters). None where the answers are not the same, the boosters are
+    of several classes, or XGBoost is too old to read it.
     """
     written = [json.loads(booster.save_raw("json")) for booster in boosters]
     learners = [part["learner"] for part in written]
@@ -161,11 +223,21 @@ def merge_boosters(boosters: Sequence[xgb.Booster]) -> xgb.Booster | None:
 def cached_booster(
     path: Path, key: bytes, shape: tuple[int, int], train: Callable[[], xgb.Booster]
 ) -> xgb.Booster:
-    """The booster in a file, for this key; what ``train`` gives, written there, if none is whole.
+    """The booster in a file of a cache, or one that is trained now and written there.
 
-    ``shape`` are the numbers of its features and classes. A file begins with a hash of the key and
-    of the booster that follows. Where something that is no file has the name, nothing is written: a
-    cache is only there to save time.
+    A file begins with a hash of the key and of the booster that follows. Where something that is no
+    file has the name, nothing is written: a cache is only there to save time.
+
+    Parameters
+    ----------
+    path
+        The file.
+    key
+        What decides the booster; a file for another key is written over.
+    shape
+        The numbers of its features and classes.
+    train
+        Trains the booster, where there is no whole file.
     """
     try:
         content = read_bytes(path, CACHED_LIMIT)
@@ -184,4 +256,5 @@ def cached_booster(
 
 
 def _seal(key: bytes, content: bytes) -> bytes:
+    """The hash that a file of the cache begins with."""
     return hashlib.sha256(hashlib.sha256(key).digest() + content).digest()

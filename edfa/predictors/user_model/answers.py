@@ -1,4 +1,8 @@
-"""A user model's answers: asked in batches, counted, bounded, and remembered by row."""
+"""A user model's answers: asked in batches, counted, bounded, and remembered by row.
+
+Every question to a user model goes through ``Answers``, so that the same row has the same answer
+and each call is counted. A ``RowLimit`` stops a step that would ask about too many rows.
+"""
 
 import threading
 from collections.abc import Callable
@@ -20,7 +24,22 @@ MAX_LOOKED_UP = 4_096  # rows in one question, up to which each is looked up; mo
 
 @dataclass
 class Asked:
-    """What was asked of a model so far: calls, rows, and rows whose answer was known already."""
+    """What was asked of a model so far.
+
+    Parameters
+    ----------
+    calls
+        Calls of the model.
+    rows
+        Rows in these calls.
+    remembered
+        Rows whose answer was known already.
+
+    Examples
+    --------
+    >>> print(Asked(calls=2, rows=1500, remembered=30))
+    2 calls, 1,500 rows, 30 answers remembered
+    """
 
     calls: int = 0
     rows: int = 0
@@ -32,7 +51,15 @@ class Asked:
 
 @dataclass
 class RowLimit:
-    """How many rows a model may be asked about, and how many of them it was asked about."""
+    """A bound on how many rows a model may be asked about.
+
+    Parameters
+    ----------
+    most
+        The largest number of rows.
+    asked
+        How many it was asked about so far.
+    """
 
     most: int
     asked: int = 0
@@ -87,10 +114,26 @@ class Answers:
         given: tuple[Given, ...] | None = None,
         limit: RowLimit | None = None,
     ) -> Float64Array:
-        """Probabilities (n, classes) of rows (n, features).
+        """The answers about some rows.
 
-        ``given`` are the numbers that these people gave; None: they are people of a table, whose
-        answers may be pinned. ``limit`` bounds how many rows the model is asked about.
+        Parameters
+        ----------
+        rows
+            Complete encoded people, (n, features).
+        given
+            The numbers that all of these people gave beyond what encoding can express; None: they
+            are people of a table, whose answers may be pinned.
+        limit
+            Bounds how many rows the model is asked about; None: there is no bound.
+
+        Returns
+        -------
+        Probabilities (n, classes).
+
+        Raises
+        ------
+        ModelError
+            If the ``limit`` is passed, or the model fails.
         """
         rows, numbers = np.ascontiguousarray(rows), given or ()
         pinned = self._pinned if given is None else {}
@@ -113,11 +156,17 @@ class Answers:
         return np.array([known[key] for key in keys])
 
     def pin(self, rows: Float32Array, answers: Float64Array) -> None:
-        """Set the answers about the people of a table themselves, whatever of them encoding cannot
-        express.
+        """Set the answers about the people of a table themselves, whatever encoding cannot express.
 
         Others with the same encoded row, who are asked about in an interview or a file, do not get
         these answers.
+
+        Parameters
+        ----------
+        rows
+            The encoded people, (n, features).
+        answers
+            Their probabilities, (n, classes).
         """
         for row, answer in zip(np.ascontiguousarray(rows), answers, strict=True):
             self._pinned[row.tobytes()] = answer
@@ -131,6 +180,7 @@ class Answers:
     def _ask(
         self, rows: Float32Array, given: tuple[Given, ...], limit: RowLimit | None
     ) -> Float64Array:
+        """Ask the model about rows (n, features) in calls of at most ``batch_rows``."""
         if limit is not None:
             limit.take(len(rows))
         parts = np.array_split(rows, max(1, -(-len(rows) // self.batch_rows)))

@@ -77,10 +77,27 @@ class FittedModel:
         classes: Sequence[Any] | None = None,
         like: pd.DataFrame | None = None,
     ) -> Self:
-        """Recognise a fitted model; ModelError if it is not fitted or has no probabilities.
+        """Recognise a fitted model.
 
-        ``columns``, ``classes`` and ``like`` are those of ``wrap``; SettingError for what they
-        cannot be.
+        Parameters
+        ----------
+        model
+            The model, or the path or the content of an ONNX file.
+        columns, classes, like
+            As for ``edfa.wrap``; None where the model itself says it.
+
+        Returns
+        -------
+        The model with its columns and classes, ready to be asked.
+
+        Raises
+        ------
+        ModelError
+            If it is not fitted, answers no probabilities or does not say which columns it wants.
+        SettingError
+            For ``columns``, ``classes`` or ``like`` that no model can have.
+        ColumnError
+            If ``like`` lacks a column that the model wants.
         """
         _check_settings(columns, classes, like)
         if isinstance(model, str | Path | bytes):
@@ -107,8 +124,9 @@ class FittedModel:
         return self
 
     def learnt_state(self) -> Mapping[str, Any]:
-        """What is known of it for fingerprints; what it answers is added by the predictor that asks
-        it.
+        """What fingerprints are made of: name, columns, data types and classes.
+
+        What the model answers is added by the predictor that asks it (``UserModel.learnt_state``).
         """
         dtypes = {name: str(dtype) for name, dtype in self.dtypes.items()}
         return {
@@ -119,10 +137,23 @@ class FittedModel:
         }
 
     def order(self, classes: Sequence[str]) -> IntArray:
-        """Which of the model's probabilities belongs to each of the card's ``classes``, (classes,).
+        """Which of the model's probabilities belongs to each class of the card.
 
-        ModelError if the model knows other classes; they are told apart by their text: 1, 1.0 and
-        "1" are one class.
+        Parameters
+        ----------
+        classes
+            The classes of the card.
+
+        Returns
+        -------
+        Positions among the model's classes, (classes,); those of the card where the model names
+        none.
+
+        Raises
+        ------
+        ModelError
+            If the model knows other classes. They are told apart by their text: 1, 1.0 and "1" are
+            one class.
         """
         if self.classes is None:
             return np.arange(len(classes))
@@ -144,7 +175,10 @@ class FittedModel:
         )
 
     def check_columns(self, names: Sequence[str]) -> None:
-        """Raise ColumnError if the model wants a column that is none of these ``names``."""
+        """Raise ColumnError if the model wants a column that is none of these ``names``.
+
+        A model of encoded people, ``columns="encoded"``, wants none by name.
+        """
         if isinstance(self.columns, str):
             return
         if absent := [name for name in self.columns if name not in names]:
@@ -154,8 +188,23 @@ class FittedModel:
             )
 
     def ask(self, people: Any) -> Float64Array:
-        """Probabilities (people, classes) in the model's own order, from a frame, or a matrix if
-        they are encoded.
+        """Ask the model about complete people.
+
+        Parameters
+        ----------
+        people
+            A frame with the columns of the model in their order and data types, or a matrix
+            (people, features) for a model of encoded people. It is copied first: models may write
+            into it.
+
+        Returns
+        -------
+        Probabilities (people, classes) in the model's own order.
+
+        Raises
+        ------
+        ModelError
+            If the model fails, or does not answer with probabilities.
         """
         return self.check(self._call(people), len(people))
 
@@ -202,9 +251,24 @@ class FittedModel:
         return ""
 
     def check(self, answer: Any, people: int) -> Float64Array:
-        """An answer as probabilities (people, classes); ModelError if it is none.
+        """An answer as probabilities.
 
-        Of one person, the answer may be without the dimension of people.
+        Parameters
+        ----------
+        answer
+            What the model answered: (people, classes), or (people,) or (people, 1) for the second
+            of two classes. Of one person it may be without the dimension of people.
+        people
+            The number of people that the model was asked about.
+
+        Returns
+        -------
+        Probabilities (people, classes), which add up to one but for roundings of float32.
+
+        Raises
+        ------
+        ModelError
+            If there is another number of rows or classes, or a row does not have probabilities.
         """
         asked = (
             f"the model {self.name} was asked about {people} "
@@ -237,8 +301,14 @@ class FittedModel:
 
 
 def _check_probabilities(table: Float64Array, name: str) -> None:
-    """Raise ModelError, showing the worst row, if a table (people, classes) does not have
-    probabilities in each row.
+    """Raise ModelError, showing the worst row, unless each row of a table has probabilities.
+
+    Parameters
+    ----------
+    table
+        An answer, (people, classes).
+    name
+        What the message calls the model.
     """
     if not table.size:
         return
@@ -277,7 +347,18 @@ def _ask_torch(model: Any, people: Any) -> Any:
 
 
 def _kind(model: Any) -> Kind:
-    """How a model is asked; ModelError if it cannot be."""
+    """How a model is asked.
+
+    Returns
+    -------
+    One of the kinds that ``Kind`` lists; scikit-learn's way, ``predict_proba``, where a model has
+    it.
+
+    Raises
+    ------
+    ModelError
+        If the model is a class, answers no probabilities, or is a torch module in training mode.
+    """
     if inspect.isclass(model):
         raise ModelError(f"{model.__name__} is a class; wrap a fitted model of it")
     if callable(getattr(model, "predict_proba", None)):
@@ -313,6 +394,7 @@ def _kind(model: Any) -> Kind:
 
 
 def _check_fitted(model: Any) -> None:
+    """Raise ModelError for an estimator of scikit-learn that is not fitted."""
     try:
         if hasattr(model, "fit"):
             check_is_fitted(model)
@@ -346,7 +428,10 @@ def _check_settings(columns: Any, classes: Any, like: Any) -> None:
 
 
 def _dtypes(like: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
-    """The data types of a model's columns in a frame like its own."""
+    """The data types of a model's columns in a frame like its own, by name.
+
+    ColumnError if the frame ``like`` lacks one of the columns ``names``.
+    """
     known = {str(name): dtype for name, dtype in like.dtypes.items()}
     if absent := [name for name in names if name not in known]:
         raise ColumnError(
@@ -356,7 +441,26 @@ def _dtypes(like: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _columns(model: Any, columns: Sequence[str] | str | None, like: Any) -> tuple[str, ...] | str:
-    """The columns that a model wants: as said, as in ``like``, or as the model itself says."""
+    """The columns that a model wants, in order.
+
+    Parameters
+    ----------
+    model
+        The model, which is asked where neither of the others is given.
+    columns
+        Their names, or ``"encoded"``.
+    like
+        A frame like the one that the model was fitted on.
+
+    Returns
+    -------
+    The names of the columns, or ``"encoded"``.
+
+    Raises
+    ------
+    ModelError
+        If nothing says which columns the model wants.
+    """
     if columns is not None:
         return ENCODED if isinstance(columns, str) else tuple(columns)
     if like is not None:
@@ -384,8 +488,10 @@ def _text(label: Any) -> str:
 
 
 def _list(labels: Sequence[Any]) -> str:
+    """Classes as a message lists them."""
     return ", ".join(repr(label) for label in labels)
 
 
 def _line(error: Exception) -> str:
+    """The message of an error in one line of at most 300 characters, without a full stop."""
     return " ".join(str(error).split())[:300].rstrip(".")

@@ -1,7 +1,9 @@
 """What libraries index by without looking, in models that came from a file.
 
 A tree's nodes are followed wherever they lead, and so are the counts of a support vector machine
-and the labels of neighbours. Whatever holds nothing of the kind passes.
+and the labels of neighbours: a number out of range reads outside the memory of the process.
+``check_nodes`` looks through an object that skops has built, ``check_lightgbm`` through the text of
+a LightGBM model. XGBoost's format is checked in ``edfa.predictors.booster_file``.
 """
 
 from typing import Any
@@ -19,8 +21,18 @@ KERNELS = ("linear", "poly", "rbf", "sigmoid")
 
 
 def check_nodes(model: Any) -> None:
-    """Raise UnreadableError if anything in ``model`` leads to a node, a column, a row or a class
-    that is not there.
+    """Look through a model and all of its parts before it is asked about anybody.
+
+    Parameters
+    ----------
+    model
+        Whatever was read from a file. Containers, arrays of objects and attributes are followed,
+        each object once; what holds nothing that native code indexes by passes.
+
+    Raises
+    ------
+    UnreadableError
+        If a part leads to a node, a column, a row or a class that is not there.
     """
     seen: set[int] = set()
     left = [model]
@@ -41,6 +53,7 @@ def check_nodes(model: Any) -> None:
 
 
 def _check(part: Any) -> None:
+    """Check one part of a model by the library and the class that it is of."""
     module, kind = type(part).__module__, type(part).__name__
     if module.startswith("xgboost") and kind == "Booster":
         check_user_booster(bytes(part.save_raw("json")), "its booster")
@@ -58,8 +71,10 @@ def _check(part: Any) -> None:
 
 
 def _check_trees(part: Any) -> None:
-    """A decision tree; or a forest, whose trees get rows that only the first of them has looked
-    at.
+    """Check a decision tree, or the trees of a forest.
+
+    A forest hands rows to all its trees after only the first of them has looked at them, so that
+    all trees must be of the forest's columns and answer in the same shape.
     """
     tree: Any = getattr(part, "tree_", None)
     if _is_tree(tree):
@@ -96,8 +111,16 @@ def _is_tree(tree: Any) -> bool:
 
 
 def _check_children(left: AnyArray, right: AnyArray, inner: AnyArray) -> None:
-    """Children of ``inner`` nodes come after their parent, as scikit-learn writes them, so that
-    every way down ends.
+    """Check that children come after their parent, as scikit-learn writes them.
+
+    Then every way down ends.
+
+    Parameters
+    ----------
+    left, right
+        The children of each node, (nodes,).
+    inner
+        Which nodes have children, (nodes,).
     """
     for children in (left[inner].astype(np.int64), right[inner].astype(np.int64)):
         _check_range(children, len(inner), "node")
@@ -143,8 +166,22 @@ def _check_support_vectors(part: Any) -> None:
 
 
 def check_lightgbm(text: str, name: str) -> None:
-    """Raise UnreadableError that begins with ``name`` if the text of a LightGBM model has a tree
-    that is damaged.
+    """Check the text of a LightGBM model before LightGBM reads it.
+
+    LightGBM jumps from tree to tree by sizes that the text states, and follows nodes, columns and
+    sets of categories without looking.
+
+    Parameters
+    ----------
+    text
+        The model, as ``Booster.model_to_string`` writes it.
+    name
+        What errors call it.
+
+    Raises
+    ------
+    UnreadableError
+        If LightGBM cannot have written it.
     """
     try:
         start, end = text.index("\nTree=0\n") + 1, text.index("\nend of trees\n") + 1
@@ -173,7 +210,17 @@ def check_lightgbm(text: str, name: str) -> None:
 
 
 def _check_lightgbm_tree(tree: dict[str, str], features: int) -> None:
-    """Every inner node and every leaf is led to once; a child below 0 is a leaf."""
+    """Check one tree: every inner node and every leaf is led to once.
+
+    A child below 0 is a leaf: -1 is the first one.
+
+    Parameters
+    ----------
+    tree
+        The entries of the tree, as text by name.
+    features
+        The number of columns of the model.
+    """
     leaves, sets = int(tree["num_leaves"]), int(tree["num_cat"])
     _require(
         leaves > 0 and len(_numbers(tree, "leaf_value", float)) == leaves,
@@ -206,14 +253,19 @@ def _check_lightgbm_tree(tree: dict[str, str], features: int) -> None:
 
 
 def _entries(section: str) -> dict[str, str]:
+    """The lines of the form ``name=value`` in a part of a LightGBM model."""
     return dict(line.split("=", 1) for line in section.splitlines() if "=" in line)
 
 
 def _numbers(tree: dict[str, str], name: str, kind: Any = np.int64) -> AnyArray:
+    """The numbers of an entry, which are separated by spaces, (numbers,)."""
     return np.array(tree[name].split(), dtype=kind)
 
 
 def _check_range(numbers: AnyArray, count: int, what: str) -> None:
+    """Raise UnreadableError unless all numbers are positions among ``count`` things; ``what`` is
+    what the message calls one of them.
+    """
     _require(
         ((numbers >= 0) & (numbers < count)).all(),
         f"a tree leads to a {what} that is not there",
@@ -221,5 +273,6 @@ def _check_range(numbers: AnyArray, count: int, what: str) -> None:
 
 
 def _require(holds: Any, damage: str) -> None:
+    """Raise UnreadableError with these words unless a condition holds."""
     if not holds:
         raise UnreadableError(damage)

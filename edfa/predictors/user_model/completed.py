@@ -1,4 +1,7 @@
-"""What a user model says on average over likely completions of what is not known."""
+"""What a user model says on average over likely completions of what is not known.
+
+``Completed`` is the view of a ``UserModel`` with ``partial="completed"``.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,7 +21,12 @@ PEOPLE = 1_000  # completed at a time
 class Completed:
     """The mean of a model's answers over completions from near training people.
 
-    ``near`` finds them; ``reads`` (features,) marks the features that the model reads.
+    Parameters
+    ----------
+    near
+        Finds the near people; it gives as many completions of a person as it has neighbours.
+    reads
+        Which features the model reads, (features,); the others are zeros in what it is asked.
     """
 
     near: Neighbours
@@ -31,8 +39,20 @@ class Completed:
     def mean(
         self, mask: BoolArray, known: Float32Array, ask: Callable[[Float32Array], Float64Array]
     ) -> Float64Array:
-        """The mean answer (people, classes) of ``ask`` for people of whom the features in ``mask``
-        are ``known``.
+        """The mean answer about people of whom the same features are known.
+
+        Parameters
+        ----------
+        mask
+            Which features are known, (features,).
+        known
+            Their values, (people, known features).
+        ask
+            Gives the model's probabilities (n, classes) of complete encoded rows (n, features).
+
+        Returns
+        -------
+        Probabilities (people, classes).
         """
         parts = []
         for part in np.array_split(known, max(1, -(-len(known) // PEOPLE))):

@@ -61,9 +61,22 @@ def distil(
 
 
 def make_hybrids(X: Float32Array, near: Neighbours, count: int, seed: int) -> Float32Array:  # noqa: N803
-    """People (count, features) with some facts of a near one: who is near on the facts that stay.
+    """Training people with some facts of a person who is near on the facts that stay.
 
-    ``X`` (people, features) are those to start from, ``near`` finds near ones.
+    Parameters
+    ----------
+    X
+        Complete encoded people to start from, (people, features).
+    near
+        Finds near people; their facts are those that are taken over.
+    count
+        The number of hybrids.
+    seed
+        Decides who is exchanged with whom, and which facts.
+
+    Returns
+    -------
+    Complete encoded people, (count, features).
     """
     random = np.random.default_rng([seed, count])
     rows = X[random.integers(len(X), size=count)]

@@ -12,8 +12,17 @@ __all__ = ["Given", "numbers_given"]
 
 
 class Given(NamedTuple):
-    """The number ``value`` that a person gave for the feature at ``position``, which is encoded as
-    ``code``.
+    """A number that encoding cannot express, because it lies beyond all that training people
+    showed.
+
+    Parameters
+    ----------
+    position
+        The position of the feature.
+    code
+        The code that stands for it in an encoded row: that of the nearest number that was seen.
+    value
+        The number as the person gave it.
     """
 
     position: int
@@ -22,8 +31,21 @@ class Given(NamedTuple):
 
 
 def numbers_given(flags: Iterable[Flag], encoder: Encoder) -> tuple[Given, ...]:
-    """The numbers that were moved to the edge of what was seen, of the flags of one person.
+    """The numbers that were moved to the edge of what was seen.
 
+    Parameters
+    ----------
+    flags
+        What encoding remarked about the facts of one person.
+    encoder
+        The encoder that made the flags.
+
+    Returns
+    -------
+    One entry a number; words, and facts that were left out, have none.
+
+    Examples
+    --------
     >>> import edfa
     >>> encoder = edfa.load("german").encoder
     >>> numbers_given([Flag("age", "above", 80, 75)], encoder)[0].value

@@ -19,10 +19,16 @@ SOFTMAX = "multi:softmax"
 
 
 def check_objective(model: Any) -> None:
-    """Raise ModelError for XGBoost's or LightGBM's trees, or a Pipeline that ends with them, that
-    were fitted to answer something else than probabilities.
+    """Raise ModelError for boosted trees that were fitted to answer something else than
+    probabilities.
 
-    Labels are the danger: 0 and 1 look like probabilities. Any other model passes.
+    Labels are the danger: 0 and 1 look like probabilities.
+
+    Parameters
+    ----------
+    model
+        Any model. XGBoost's and LightGBM's trees are looked at, alone or as the last step of a
+        Pipeline; all others pass.
     """
     last = model.steps[-1][1] if hasattr(model, "steps") else model
     libraries = {base.__module__.partition(".")[0] for base in type(last).__mro__} & {*BOOSTED}

@@ -38,6 +38,13 @@ class OnnxModel:
     1), of numbers or words. Its answer is a tensor of probabilities, or a list of dictionaries by
     class (a ZipMap).
 
+    Parameters
+    ----------
+    content
+        The file.
+    name
+        What errors call it.
+
     Attributes
     ----------
     content : bytes
@@ -88,9 +95,22 @@ class OnnxModel:
         return type(self), (self.content,)
 
     def predict_proba(self, people: Any) -> Float64Array:
-        """Probabilities (people, classes), from a frame with a column for each input, or a matrix.
+        """Ask the graph about complete people.
 
-        Columns go to the inputs of their names; where the names are others, to the inputs in order.
+        Parameters
+        ----------
+        people
+            A frame with a column for each input, or a matrix (people, columns). Columns go to the
+            inputs of their names; where the names are others, to the inputs in order.
+
+        Returns
+        -------
+        Probabilities (people, classes).
+
+        Raises
+        ------
+        ModelError
+            If there is another number of columns, or a value that the input cannot hold.
         """
         frame = people if isinstance(people, pd.DataFrame) else pd.DataFrame(np.asarray(people))
         answer = self._session.run([self._output.name], self._feed(frame))[0]
@@ -102,9 +122,11 @@ class OnnxModel:
 
     @property
     def _by_class(self) -> bool:
+        """Whether the answer is a list of dictionaries from class to probability."""
         return str(self._output.type).startswith("seq(map")
 
     def _labels(self, answer: Sequence[Mapping[Any, float]]) -> Sequence[Any]:
+        """The classes in an answer by class, in the order of the probabilities."""
         if hasattr(self, "classes_"):
             labels: list[Any] = self.classes_.tolist()
             return labels
@@ -143,7 +165,20 @@ class OnnxModel:
 
 
 def _open_session(content: bytes, name: str) -> Any:
-    """A session of one thread that says nothing; UnreadableError if the file cannot be run."""
+    """A session of one thread that writes nothing to the screen.
+
+    Parameters
+    ----------
+    content, name
+        The file, and what errors call it.
+
+    Raises
+    ------
+    UnreadableError
+        If the file cannot be run.
+    MissingExtraError
+        If onnxruntime is not installed.
+    """
     try:
         import onnxruntime
     except ImportError:
@@ -161,7 +196,23 @@ def _open_session(content: bytes, name: str) -> Any:
 
 
 def _probabilities(outputs: Sequence[Any]) -> Any:
-    """The output that has the probabilities; ModelError if none has, or several may."""
+    """The output that has the probabilities.
+
+    Parameters
+    ----------
+    outputs
+        The outputs of a graph, as onnxruntime describes them.
+
+    Returns
+    -------
+    The only output of floats or of dictionaries by class; of several, the one with a name that
+    converters use.
+
+    Raises
+    ------
+    ModelError
+        If there is none, or which of several it is cannot be told.
+    """
     able = [out for out in outputs if out.type in FLOATS or str(out.type).startswith("seq(map")]
     named = [out for out in able if out.name in NAMES]
     chosen = named if len(named) == 1 else able
@@ -183,8 +234,23 @@ def _label(outputs: Sequence[Any]) -> str:
 
 
 def _column(column: "pd.Series[Any]", kind: str) -> AnyArray:
-    """A column as the graph's input wants it, (people, 1); ModelError if it holds something that is
-    lost thereby.
+    """A column as the graph's input wants it.
+
+    Parameters
+    ----------
+    column
+        The values of a column, (people,).
+    kind
+        The type of the input, as onnxruntime writes it.
+
+    Returns
+    -------
+    An array (people, 1).
+
+    Raises
+    ------
+    ModelError
+        If something would be lost: a gap among words, a fraction in an input of whole numbers.
     """
     if kind == "tensor(string)":
         if column.isna().any():

@@ -47,8 +47,22 @@ Labels = tuple[int, ...] | tuple[str, ...]
 def read_nodes(content: bytes, name: str) -> list[Any]:
     """The nodes of an ONNX file's main graph.
 
-    UnreadableError that begins with ``name`` if the file is none, or keeps numbers in other files:
-    reading those would be reading whatever file somebody names.
+    Parameters
+    ----------
+    content, name
+        The file, and what errors call it.
+
+    Returns
+    -------
+    Messages of protobuf with the fields of ``"Node"`` in ``FIELDS``.
+
+    Raises
+    ------
+    UnreadableError
+        If the file is none, or keeps numbers in other files: reading those would be reading
+        whatever file somebody names.
+    MissingExtraError
+        If protobuf is not installed; onnxruntime brings it along.
     """
     model = RESOURCES.get("ONNX messages", _model_class)()
     try:
@@ -62,10 +76,21 @@ def read_nodes(content: bytes, name: str) -> list[Any]:
 
 
 def find_classes(nodes: list[Any], output: str) -> Labels | None:
-    """The classes that the node behind ``output`` is said to know; None if it does not say.
+    """The classes that the node behind an output is said to know.
 
-    ``output``: the label of the graph, or its probabilities by class (a ZipMap). Nodes further
-    inside may number the classes from 0, so that only the node that writes the output counts.
+    Nodes further inside may number the classes from 0, so that only the node that writes the output
+    counts.
+
+    Parameters
+    ----------
+    nodes
+        The nodes of the main graph.
+    output
+        The name of the label of the graph, or of its probabilities by class (a ZipMap).
+
+    Returns
+    -------
+    Whole numbers or words, in the order of the probabilities; None if the node does not say.
     """
     by_output = {out: node for node in nodes for out in node.output}
     wanted = output.encode()
@@ -78,6 +103,7 @@ def find_classes(nodes: list[Any], output: str) -> Labels | None:
 
 
 def _labels(node: Any) -> Labels | None:
+    """The classes in an attribute of a node; None if it has no such attribute."""
     for attribute in node.attribute:
         if attribute.name and attribute.name[0].startswith(b"classlabels_"):
             words = tuple(word.decode("utf-8", "replace") for word in attribute.word)

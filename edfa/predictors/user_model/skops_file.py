@@ -84,8 +84,22 @@ LOADERS = frozenset(
 
 
 def pack(model: Any) -> bytes | None:
-    """A model as a skops file that ``unpack`` reads; None if it holds what skops cannot write or
-    edfa does not trust.
+    """A model as the content of a skops file.
+
+    Parameters
+    ----------
+    model
+        A fitted estimator of scikit-learn, or a Pipeline.
+
+    Returns
+    -------
+    What ``unpack`` reads; None if the model holds what skops cannot write or edfa does not trust: a
+    function, a class of the user's own.
+
+    Raises
+    ------
+    MissingExtraError
+        If skops is not installed.
     """
     sio = _skops()
     try:
@@ -97,8 +111,22 @@ def pack(model: Any) -> bytes | None:
 
 
 def needs_trial(content: bytes, name: str) -> bool:
-    """Whether a skops file has a part that ``check_nodes`` cannot look through, so that it is to be
-    read in a process of its own first; UnreadableError as for ``unpack``.
+    """Whether a skops file is to be read in a process of its own first.
+
+    Parameters
+    ----------
+    content, name
+        The file, and what errors call it.
+
+    Returns
+    -------
+    True if it has a part that ``check_nodes`` cannot look through, such as a booster or a sparse
+    matrix.
+
+    Raises
+    ------
+    UnreadableError
+        As for ``unpack``, by the sizes of its parts and the ways of building that it asks for.
     """
     modules = {
         str(node["__module__"]) for node in _read_nodes(content, name) if "__module__" in node
@@ -109,8 +137,22 @@ def needs_trial(content: bytes, name: str) -> bool:
 def unpack(content: bytes, name: str) -> Any:
     """The model in a skops file.
 
-    UnreadableError that begins with ``name`` if the file is damaged, unpacks to more than a model
-    has, or asks for a type that is not trusted; nothing of it is built then.
+    Parameters
+    ----------
+    content, name
+        The file, and what errors call it.
+
+    Returns
+    -------
+    The model, through which ``check_nodes`` has looked.
+
+    Raises
+    ------
+    UnreadableError
+        If the file is damaged, unpacks to more than a model has, or asks for a type that is not
+        trusted; nothing of it is built then.
+    MissingExtraError
+        If skops is not installed.
     """
     sio = _skops()
     _read_nodes(content, name)
@@ -144,8 +186,17 @@ def _skops() -> Any:
 
 
 def _read_nodes(content: bytes, name: str) -> list[dict[str, Any]]:
-    """Every mapping in the schema of a skops file, once its sizes and its ways of building are
-    seen to be those of a model.
+    """Every mapping in the schema of a skops file; the schema says how each part is built.
+
+    Parameters
+    ----------
+    content, name
+        The file, and what errors call it.
+
+    Raises
+    ------
+    UnreadableError
+        If its sizes or its ways of building are not those of a model.
     """
     try:
         with readable(name), zipfile.ZipFile(io.BytesIO(content)) as file:
@@ -170,8 +221,18 @@ def _read_nodes(content: bytes, name: str) -> list[dict[str, Any]]:
 
 
 def _check_sizes(entries: list[zipfile.ZipInfo], packed: int, name: str) -> None:
-    """Raise UnreadableError by what the entries say of themselves, before anything is unpacked; no
-    more than that is ever read of them.
+    """Check what the entries of an archive say of themselves, before anything is unpacked.
+
+    No more than that is ever read of them.
+
+    Parameters
+    ----------
+    entries
+        The entries of the archive.
+    packed
+        The size of the whole archive in bytes.
+    name
+        What errors call it.
     """
     total = sum(entry.file_size for entry in entries)
     plain = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -194,4 +255,5 @@ def _check_sizes(entries: list[zipfile.ZipInfo], packed: int, name: str) -> None
 
 
 def _line(error: BaseException) -> str:
+    """The message of an error in one line of at most 300 characters."""
     return " ".join(str(error).split())[:300]

@@ -1,8 +1,8 @@
 """A model's file is read in a process of its own before this one reads it, where the library that
 reads it may crash.
 
-That is so of ONNX, LightGBM, and boosters within skops files. The other process has a limit of time
-and of memory. Should it crash, nothing else does.
+That is so of ONNX, LightGBM, and boosters within skops files. ``try_in_child`` starts the other
+process, which has a limit of time and of memory. Should it crash, nothing else does.
 """
 
 import json
@@ -115,8 +115,12 @@ def _main() -> None:
 
 
 def _limit(memory: int) -> None:
-    """Bound what this process may take beyond what it has, and leave no file behind if it
-    crashes.
+    """Bound what this process may take, and leave no file behind if it crashes.
+
+    Parameters
+    ----------
+    memory
+        Bytes that it may take beyond what it has now. Windows has no such limit.
     """
     try:
         import resource
