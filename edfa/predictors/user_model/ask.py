@@ -7,6 +7,8 @@ before anything relies on it.
 """
 
 import inspect
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,13 +20,18 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from edfa.errors import ColumnError, ModelError, SettingError, hint
-from edfa.predictors.user_model.objective import check_objective
 from edfa.reading import check_items
 from edfa.typing import Float64Array, IntArray
 
 __all__ = ["ENCODED", "FittedModel"]
 
 ENCODED = "encoded"  # columns of a model that was fitted on a table's X
+BOOSTED = {  # the objectives that answer probabilities which add up to 1
+    "xgboost": ("binary:logistic", "multi:softprob"),
+    "lightgbm": ("binary", "multiclass", "cross_entropy"),
+}
+# a Booster answers labels; an XGBClassifier works out the probabilities all the same
+SOFTMAX = "multi:softmax"
 SUM = 1e-4  # how far from 1 a row of probabilities may add up: float32 models round
 Kind = str
 """``"estimator"`` (has predict_proba), ``"booster"`` (XGBoost's or LightGBM's own), ``"torch"`` or
@@ -107,7 +114,7 @@ class FittedModel:
         kind = _kind(model)
         if kind == "estimator":
             _check_fitted(model)
-        check_objective(model)
+        _check_objective(model)
         names = _columns(model, columns, like)
         known = getattr(model, "classes_", None) if classes is None else classes
         dtypes = {} if like is None or isinstance(names, str) else _dtypes(like, names)
@@ -404,6 +411,39 @@ def _check_fitted(model: Any) -> None:
         ) from None
     except TypeError:  # no estimator in scikit-learn's sense: asking it will tell
         return
+
+
+def _check_objective(model: Any) -> None:
+    """Raise ModelError for boosted trees that were fitted to answer something else than
+    probabilities.
+
+    Labels are the danger: 0 and 1 look like probabilities.
+
+    Parameters
+    ----------
+    model
+        Any model. XGBoost's and LightGBM's trees are looked at, alone or as the last step of a
+        Pipeline; all others pass.
+    """
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    libraries = {base.__module__.partition(".")[0] for base in type(last).__mro__} & {*BOOSTED}
+    if not libraries:
+        return
+    library = libraries.pop()
+    if library == "xgboost":
+        booster = last.get_booster() if hasattr(last, "get_booster") else last
+        objective = str(json.loads(booster.save_config())["learner"]["objective"]["name"])
+        if objective == SOFTMAX and booster is not last:
+            return
+    else:
+        text = getattr(last, "booster_", last).model_to_string(num_iteration=1)
+        named = re.search(r"^objective=(\S+)", text, re.MULTILINE)
+        objective = named[1] if named else "nothing that it names"
+    if objective not in BOOSTED[library]:
+        raise ModelError(
+            f"this {type(last).__name__} was fitted for {objective}, which answers no "
+            f"probabilities; {' or '.join(BOOSTED[library])} does"
+        )
 
 
 def _check_settings(columns: Any, classes: Any, like: Any) -> None:

@@ -11,8 +11,9 @@ the model itself.
 import copy
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypedDict, Unpack
+from typing import Any, ClassVar, Literal, Self, TypedDict, Unpack, cast, get_args
 
 import numpy as np
 import pandas as pd
@@ -34,7 +35,6 @@ from edfa.predictors.base import Predictor, Progress
 from edfa.predictors.conditional import Neighbours
 from edfa.predictors.user_model.answers import Answers, Asked, RowLimit
 from edfa.predictors.user_model.ask import FittedModel
-from edfa.predictors.user_model.completed import Completed
 from edfa.predictors.user_model.distil import distil
 from edfa.predictors.user_model.given import Given
 from edfa.predictors.user_model.source import Source
@@ -46,7 +46,7 @@ from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntAr
 __all__ = ["PARTIAL", "UserModel", "wrap"]
 
 Partial = Literal["distilled", "completed"]
-PARTIAL = ("distilled", "completed")
+PARTIAL = get_args(Partial)
 # training people about whom the model is asked more than once; their answers tell it from another
 # one
 TRIED = 64
@@ -58,10 +58,12 @@ MANY_VALUES = 500  # of one feature: more are numbers
 BATCH = 20_000  # rows in one call
 MAX_ROWS = 500_000  # rows that one step of an interview may ask about
 TIE = 0.25  # of a completion: as many for as against is no majority
+COMPLETED = 1_000  # people completed at a time
 COMPLETED_ROWS = 100_000  # asked about at once to decide by completions
 BACKWARDS = 0.4  # an AUROC below which classes were probably named in the wrong order
 
 
+@dataclass(eq=False, repr=False)
 class UserModel(Predictor):
     """A fitted user model, which is never fitted again; ``edfa.wrap`` makes one.
 
@@ -85,7 +87,8 @@ class UserModel(Predictor):
     source_
         How encoded people become what the model is asked about.
     view_
-        Who answers while facts are missing.
+        What answers while facts are missing: a ``SubsetXGB`` that was distilled, or the
+        ``Neighbours`` from whom people are completed.
     tried_, answers_
         Some training people (64, features), encoded, and what the model said of them (64, classes).
     cover_
@@ -112,33 +115,21 @@ class UserModel(Predictor):
     # the share of a person's completions that the model must refuse before they may act
     default_need: ClassVar[float] = 0.5
     learnt_attributes: ClassVar[tuple[str, ...]] = (*LEARNT, "varies_")
-    _table: Table | None = None
-    given: tuple[Given, ...] | None = None  # None: it is asked about people of a table
-    _limit: RowLimit | None = None
-    _completions: Float32Array | None = None
+    _table = cast("Table | None", None)
+    given = cast("tuple[Given, ...] | None", None)  # None: it is asked about people of a table
+    _limit = cast("RowLimit | None", None)
+    _completions = cast("Float32Array | None", None)
 
-    def __init__(
-        self,
-        own: FittedModel,
-        partial: Partial = "distilled",
-        *,
-        n_completions: int = 32,
-        n_hybrids: int = 4,
-        batch_rows: int = BATCH,
-        max_rows: int | None = MAX_ROWS,
-        seed: int = 0,
-        threshold: float | None = None,
-        favourable: int | None = None,
-    ) -> None:
-        self.own = own
-        self.partial = partial
-        self.n_completions = n_completions
-        self.n_hybrids = n_hybrids
-        self.batch_rows = batch_rows
-        self.max_rows = max_rows
-        self.seed = seed
-        self.threshold = threshold
-        self.favourable = favourable
+    own: FittedModel
+    partial: Partial = "distilled"
+    _: KW_ONLY
+    n_completions: int = 32
+    n_hybrids: int = 4
+    batch_rows: int = BATCH
+    max_rows: int | None = MAX_ROWS
+    seed: int = 0
+    threshold: float | None = None
+    favourable: int | None = None
 
     def fit_table(self, train: Table, *, progress: Progress | None = None) -> Self:
         """Get to know the training people of a table; the model itself stays as it is.
@@ -168,8 +159,8 @@ class UserModel(Predictor):
         self.needed_, self.fill_ = source.reads & self.usage_.used, matrix[0]
         self.cover_ = matrix[_covering(matrix)]
         categorical, k = source.categorical, self.n_completions
-        self.view_ = (
-            Completed(Neighbours.of(matrix, categorical, k=k), source.reads)
+        self.view_: SubsetXGB | Neighbours = (
+            Neighbours.of(matrix, categorical, k=k)
             if self.partial == "completed"
             else distil(
                 self.ask, matrix, codes, categorical, k=k, n_hybrids=self.n_hybrids, seed=self.seed
@@ -326,8 +317,8 @@ class UserModel(Predictor):
                 stacklevel=2,
             )
         arrays = {name: getattr(self, name) for name in (*LEARNT, "cover_")} | self.usage_._asdict()
-        if isinstance(self.view_, Completed):
-            arrays["near"] = self.view_.near.rows
+        if isinstance(self.view_, Neighbours):
+            arrays["near"] = self.view_.rows
         parts[ARRAYS] = save_arrays(arrays)
         settings = {name: value for name, value in self._settings().items() if name != "own"}
         write_parts(folder, "UserModel", settings, parts)
@@ -370,8 +361,9 @@ class UserModel(Predictor):
                 raise ModelError(f"the model {source.own.name} that was passed is {other}")
             if "near" in arrays:
                 check_arrays(arrays, {"near": ("f", None, width)}, ARRAYS)
-                near = Neighbours.among(arrays["near"], source.categorical, wrapped.n_completions)
-                wrapped.view_ = Completed(near, source.reads)
+                wrapped.view_ = Neighbours.among(
+                    arrays["near"], source.categorical, wrapped.n_completions
+                )
             else:
                 inner = folder.under(VIEW) if isinstance(folder, Folder) else Path(folder) / VIEW
                 wrapped.view_ = SubsetXGB.from_folder(inner)
@@ -386,8 +378,10 @@ class UserModel(Predictor):
         """What the model said of some training people, which tells it from any other, and what was
         learnt beside it.
         """
-        state = super().learnt_state()
-        return {**state, "view_": self.view_.learnt_state()} if state else state
+        if not (state := super().learnt_state()):
+            return state
+        view = self.view_.learnt_state()
+        return {**state, "view_": {"near": view} if self.mixed is None else view}
 
     @property
     def mixed(self) -> SubsetXGB | None:
@@ -423,9 +417,21 @@ class UserModel(Predictor):
             rows = np.tile(self._read(self.fill_), (len(known), 1))
             rows[:, mask] = known
             return self._answers(rows, self.given, self._limit)
-        if isinstance(self.view_, Completed):
-            return self.view_.mean(mask, known, self.ask)
-        return self.view_.predict_known(mask, known)
+        if isinstance(self.view_, SubsetXGB):
+            return self.view_.predict_known(mask, known)
+        parts = []
+        for part in np.array_split(known, max(1, -(-len(known) // COMPLETED))):
+            facts = np.full((len(part), len(mask)), np.nan, dtype=np.float32)
+            facts[:, mask] = part
+            parts.append(self._ask_each(self.view_.complete(facts)).mean(axis=1))
+        return np.concatenate(parts)
+
+    def _ask_each(self, rows: Float32Array) -> Float64Array:
+        """Probabilities (people, completions, classes) of complete people (people, completions,
+        features).
+        """
+        people, completions, features = rows.shape
+        return self.ask(rows.reshape(-1, features)).reshape(people, completions, -1)
 
     def _share_of_completions(self, mask: BoolArray, known: Float32Array) -> Float64Array:
         """The share of the person's completions decided for each class (n, classes), drawn a
@@ -439,8 +445,8 @@ class UserModel(Predictor):
             part = known[first : first + at_once]
             rows = np.tile(completions, (len(part), 1, 1))
             rows[:, :, mask] = part[:, None]
-            decided = self._decider.decide(self.ask(rows.reshape(-1, len(mask))))
-            decided = decided.reshape(len(part), count, 1)
+            answers = self._ask_each(rows).reshape(-1, len(self.classes_))
+            decided = self._decider.decide(answers).reshape(len(part), count, 1)
             shares = (decided == np.arange(len(self.classes_))).sum(axis=1) + TIE
             share = shares[:, favourable] / (count + 1)
             shares[:, favourable] = 0

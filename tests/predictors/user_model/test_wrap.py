@@ -193,7 +193,7 @@ def test_completed_is_the_mean_over_its_completions(table):
     matrix = hide(
         table.test.X[:9], DEBT, 2, 3, 4
     )  # it looks for near people by what the model reads
-    filled = model.view_.near.complete(matrix)
+    filled = model.view_.complete(matrix)
     expected = [two_numbers(table.encoder.decode(rows)).mean() for rows in filled]
     np.testing.assert_allclose(model.predict_proba(matrix)[:, 1], expected, rtol=1e-12)
 
