@@ -132,32 +132,46 @@ class BayesNet(Predictor):
             typical_values(matrix[:, j], edges)
             for j, edges in zip(self.columns_, self.edges_, strict=True)
         ]
-        complete = ~np.isnan(matrix[:, self.columns_]).any(axis=1)
-        levels = self._levels(
-            matrix[np.ix_(np.flatnonzero(complete), self.columns_)], np.arange(len(self.columns_))
-        )
-        frame = pd.DataFrame(levels, columns=[f"x{j}" for j in self.columns_]).assign(
-            **{TARGET: codes[complete]}
-        )
+        shown = matrix[:, self.columns_]
+        complete = ~np.isnan(shown).any(axis=1)
+        levels = self._levels(shown[complete], np.arange(len(self.columns_)))
+        frame = pd.DataFrame(levels, columns=[f"x{j}" for j in self.columns_])
+        frame[TARGET] = codes[complete]
         self._fit_tables(self._learn_structure(frame), frame)
         if progress:
             progress(1, 1)
 
     def _levels(self, known: Float32Array, which: IntArray) -> Int64Array:
-        """The bin of each value of ``known`` (people, k); ``which`` (k,) are positions among the
-        network's columns.
+        """The bins of values.
+
+        Parameters
+        ----------
+        known
+            Values, (people, k), none of them missing.
+        which
+            The positions of their columns among the network's columns, (k,).
+
+        Returns
+        -------
+        The position of the bin of each value, (people, k).
         """
-        bins = [
-            np.searchsorted(self.edges_[i], known[:, k], side="right") for k, i in enumerate(which)
-        ]
-        return (
-            np.stack(bins, axis=1).astype(np.int64)
-            if bins
-            else np.zeros((len(known), 0), dtype=np.int64)
-        )
+        levels = np.empty(known.shape, dtype=np.int64)
+        for k, i in enumerate(which):
+            levels[:, k] = np.searchsorted(self.edges_[i], known[:, k], side="right")
+        return levels
 
     def _learn_structure(self, frame: pd.DataFrame) -> dict[str, tuple[str, ...]]:
-        """The parents of each node, from rows in bins."""
+        """Learn which nodes each node depends on, by hill climbing with BIC.
+
+        Parameters
+        ----------
+        frame
+            The bins of complete training people, one column a node.
+
+        Returns
+        -------
+        The names of the parents of each node, in alphabetical order.
+        """
         learner = _pyagrum().BNLearner(frame.astype(str))
         learner.useScoreBIC()
         learner.useSmoothingPrior(self.smoothing)
@@ -171,7 +185,15 @@ class BayesNet(Predictor):
         return {name: tuple(sorted(above)) for name, above in parents.items()}
 
     def _fit_tables(self, parents: dict[str, tuple[str, ...]], frame: pd.DataFrame) -> None:
-        """Set ``network_``: tables from smoothed counts, given the structure and rows in bins."""
+        """Set ``network_``: tables from smoothed counts.
+
+        Parameters
+        ----------
+        parents
+            The names of the parents of each node.
+        frame
+            The bins of complete training people, one column a node.
+        """
         sizes, tables = self._sizes, {}
         weights = sample_weights(self.class_weight, self.classes_[frame[TARGET].to_numpy()])
         for name, above in parents.items():
@@ -191,20 +213,38 @@ class BayesNet(Predictor):
     def _assemble(
         self, parents: dict[str, tuple[str, ...]], tables: dict[str, Float64Array]
     ) -> None:
+        """Set ``network_`` from the parents and the table of each node."""
         levels = {
             name: tuple(str(k) for k in range(table.shape[-1])) for name, table in tables.items()
         }
         self.network_ = Network(Graph(parents), levels, tables, TARGET)
 
     def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
+        """The probabilities of the outcome."""
         return self._posterior(mask, known, TARGET)
 
     def conditional(self, X: Float32Array, feature: int) -> tuple[Float32Array, Float64Array]:  # noqa: N803
-        """The distribution of a feature given what else is known of each person in ``X`` (people,
-        features).
+        """The distribution of a feature given what else is known of each person.
 
-        Returns one value for each bin of the feature, its median (bins,), and their exact
-        probabilities (people, bins).
+        Parameters
+        ----------
+        X
+            Encoded people, (people, features); NaN where a value is not known. What is known of the
+            feature itself is left out.
+        feature
+            The position of the feature, a column of the network.
+
+        Returns
+        -------
+        values
+            One value for each bin of the feature, its median, (bins,).
+        probabilities
+            The exact probability of each bin, (people, bins).
+
+        Raises
+        ------
+        SettingError
+            If the feature is no column of the network.
         """
         self._check_fitted()
         if feature not in self.columns_:
@@ -221,8 +261,20 @@ class BayesNet(Predictor):
         return values, probabilities
 
     def _posterior(self, mask: BoolArray, known: Float32Array, node: str) -> Float64Array:
-        """Probabilities of a node's levels (people, levels); each combination of bins is worked out
-        once.
+        """Probabilities of a node; each combination of bins is worked out once.
+
+        Parameters
+        ----------
+        mask
+            Which features are known, (features,); those outside the network are ignored.
+        known
+            Their values, (people, known features).
+        node
+            The name of the node.
+
+        Returns
+        -------
+        Probabilities of its levels, (people, levels).
         """
         columns = np.flatnonzero(mask)
         inside = np.flatnonzero(np.isin(columns, self.columns_))
@@ -233,7 +285,13 @@ class BayesNet(Predictor):
         return self.network_.posterior(evidence, node)[row.ravel()]
 
     def to_folder(self, folder: str | Path) -> None:
-        """Write structure, tables and bins, as JSON and safetensors; no pickle."""
+        """Write structure, tables and bins, as JSON and safetensors; no pickle.
+
+        Parameters
+        ----------
+        folder
+            A new folder, or one that holds a ``BayesNet``, which is replaced.
+        """
         self._check_savable()
         arrays: dict[str, AnyArray] = {
             f"t.{name}": table for name, table in self.network_.tables.items()
@@ -252,7 +310,19 @@ class BayesNet(Predictor):
 
     @classmethod
     def from_folder(cls, folder: str | Path | Folder) -> Self:
-        """Read what ``to_folder`` wrote; the part is checked against its hash."""
+        """Read what ``to_folder`` wrote; the part is checked against its hash.
+
+        Parameters
+        ----------
+        folder
+            A folder on disk, or one that was read into memory.
+
+        Raises
+        ------
+        UnreadableError
+            If it holds something else, or is damaged: every table must have the shape that the bins
+            and the structure give it.
+        """
         settings, parts = read_parts(folder, "BayesNet")
         with readable(folder_name(folder)):
             arrays, width = load_arrays(parts[NETWORK_FILE], NETWORK_FILE), settings["width"]
@@ -290,7 +360,24 @@ class BayesNet(Predictor):
 def _read_bins(
     arrays: Mapping[str, AnyArray], width: int
 ) -> tuple[list[Float32Array], list[Float32Array]]:
-    """The edges of each column of a saved network, and the values that stand for its bins."""
+    """The bins in the arrays of a saved network.
+
+    Parameters
+    ----------
+    arrays
+        The arrays by name.
+    width
+        The number of features.
+
+    Returns
+    -------
+    The edges of each column, and the values that stand for its bins.
+
+    Raises
+    ------
+    UnreadableError
+        If columns or edges are not in ascending order, or a bin has no value.
+    """
     columns = arrays["columns"]
     count = len(columns)
     check_arrays(arrays, {f"e.{i}": ("f", None) for i in range(count)}, NETWORK_FILE)
@@ -317,8 +404,21 @@ def _pyagrum() -> Any:
 
 
 def _edges(column: Float32Array, codes: Int64Array, bins: int) -> Float32Array:
-    """The thresholds between bins of a column (rows,): between all values of a few, else where a
-    small tree splits.
+    """The thresholds between the bins of a column.
+
+    Parameters
+    ----------
+    column
+        Values, (rows,); NaN where one is not known.
+    codes
+        The class of each row, (rows,).
+    bins
+        The largest number of bins of a column with many values.
+
+    Returns
+    -------
+    Ascending thresholds: between all values of a column of at most 16, else where a small decision
+    tree splits it.
     """
     known = ~np.isnan(column)
     values = np.unique(column[known])

@@ -96,11 +96,23 @@ class Neighbours:
     def of(
         cls, rows: Float32Array, categorical: Iterable[int], *, k: int | None = None, seed: int = 0
     ) -> "Neighbours":
-        """Look among these training rows (rows, features), at most 10,000 of them, drawn by the
-        seed.
+        """Look among training rows, at most 10,000 of them, drawn by the seed.
 
-        ``categorical`` are the positions of categories; ``k`` is by default the root of the number
-        of rows, from 50 to 200.
+        Parameters
+        ----------
+        rows
+            Complete encoded training people, (rows, features).
+        categorical
+            The positions of categories.
+        k
+            The number of neighbours; None: the root of the number of rows, from 50 to 200.
+        seed
+            Decides which rows are looked among, and their order, which breaks ties.
+
+        Raises
+        ------
+        DataError
+            If there are no rows, or a value in them is not known.
         """
         if not len(rows) or np.isnan(rows).any():
             raise DataError(
@@ -115,7 +127,17 @@ class Neighbours:
 
     @classmethod
     def among(cls, rows: Float32Array, categorical: Iterable[int], k: int) -> "Neighbours":
-        """Look among just these rows (rows, features), in this order."""
+        """Look among just these rows, in this order.
+
+        Parameters
+        ----------
+        rows
+            Complete encoded people, (rows, features).
+        categorical
+            The positions of categories.
+        k
+            The number of neighbours, or that of the rows if there are fewer.
+        """
         categories = set(categorical)
         columns = tuple(
             _levels(c) if j in categories else _standard(c) for j, c in enumerate(rows.T)
@@ -123,8 +145,16 @@ class Neighbours:
         return cls(rows, columns, min(k, len(rows)))
 
     def nearest(self, X: Float32Array) -> IntArray:  # noqa: N803
-        """Positions in ``rows`` of the neighbours (people, k) of ``X`` (people, features), in no
-        order of distance.
+        """The neighbours of each person.
+
+        Parameters
+        ----------
+        X
+            Encoded people, (people, features); NaN where a value is not known.
+
+        Returns
+        -------
+        Positions in ``rows``, (people, k), in no order of distance.
         """
         if len(X) == 1:
             known = np.flatnonzero(~np.isnan(X[0]))
@@ -138,11 +168,21 @@ class Neighbours:
         return neighbours
 
     def _nearest(self, known: IntArray, facts: Float32Array) -> IntArray:
-        """Neighbours (people, k) of people who know the features at ``known``; ``facts`` (people,
-        known features).
+        """Neighbours of people who know the same features.
 
         Distances come from a matrix product; ties are broken by the order of ``rows``, which is
         random.
+
+        Parameters
+        ----------
+        known
+            The positions of the known features, (known features,).
+        facts
+            Their values, (people, known features).
+
+        Returns
+        -------
+        Positions in ``rows``, (people, k), ascending.
         """
         if not len(known):
             return np.tile(np.arange(self.skip, self.skip + self.k), (len(facts), 1))
@@ -182,8 +222,18 @@ class Neighbours:
         return self._spaces.get(known.tobytes(), make)
 
     def _coordinates(self, j: int, values: Float32Array) -> Float64Array:
-        """Coordinates (people, axes) of values of column ``j``: one axis for a number, one for each
-        level.
+        """Coordinates by one column, in which distances are measured.
+
+        Parameters
+        ----------
+        j
+            The position of the column.
+        values
+            Values of it, (people,).
+
+        Returns
+        -------
+        (people, axes): one axis for a number, one for each level of a category.
         """
         column = self.columns[j]
         if column.ndim == 1:
@@ -193,16 +243,33 @@ class Neighbours:
         return np.asarray((values[:, None] == levels) * scale)
 
     def given(self, X: Float32Array) -> Draw:  # noqa: N803
-        """A function from a feature to the neighbours' values of it, with equal weights, both
-        (people, k).
+        """What unknown features may be: the values of the neighbours.
+
+        Parameters
+        ----------
+        X
+            Encoded people, (people, features); NaN where a value is not known.
+
+        Returns
+        -------
+        A function from the position of a feature to the neighbours' values of it, with equal
+        weights, both (people, k).
         """
         near = self.nearest(X)
         weights = np.full(near.shape, 1 / self.k)
         return lambda feature: (self.rows[:, feature][near], weights)
 
     def complete(self, X: Float32Array) -> Float32Array:  # noqa: N803
-        """Each person of ``X`` (people, features) k times, (people, k, features), completed from
-        one neighbour each.
+        """Complete each person with what one neighbour after the other has.
+
+        Parameters
+        ----------
+        X
+            Encoded people, (people, features); NaN where a value is not known.
+
+        Returns
+        -------
+        Each person k times, (people, k, features); what is known stays as it is.
         """
         return np.where(np.isnan(X)[:, None, :], self.rows[self.nearest(X)], X[:, None, :])
 

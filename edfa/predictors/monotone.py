@@ -26,9 +26,22 @@ ROUNDING = 1e-6  # a smaller step in probability is no step
 
 
 def check_signs(monotone: tuple[int, ...] | None, columns: int) -> tuple[int, ...]:
-    """A model's ``monotone`` setting as one sign a column; SettingError unless it is one of -1, 0,
-    1 for each.
+    """A model's ``monotone`` setting as one sign a column.
 
+    Parameters
+    ----------
+    monotone
+        The setting; None: all columns are free.
+    columns
+        The number of columns.
+
+    Raises
+    ------
+    SettingError
+        Unless it is a tuple with one of -1, 0, 1 for each column.
+
+    Examples
+    --------
     >>> check_signs(None, 3)
     (0, 0, 0)
     """
@@ -69,9 +82,16 @@ def signs(schema: "Schema") -> tuple[int, ...]:
 class FeatureCheck:
     """How a model keeps to the direction of one feature.
 
-    ``wrong`` is the share of steps between neighbouring values that go the wrong way, ``largest``
-    the largest such step in probability, ``turned`` the share of people whose decision a better
-    value ever turns against them.
+    Parameters
+    ----------
+    feature
+        The name of the feature.
+    wrong
+        The share of steps between neighbouring values that go the wrong way.
+    largest
+        The largest such step, in probability.
+    turned
+        The share of people whose decision a better value ever turns against them.
     """
 
     feature: str
@@ -84,6 +104,13 @@ class FeatureCheck:
 class DirectionCheck:
     """How a model keeps to the card's directions, measured on some training people, and told in a
     sentence.
+
+    Parameters
+    ----------
+    people
+        The number of people on whom it was measured.
+    features
+        What was found for each feature with a direction that the model is shown.
     """
 
     people: int
@@ -128,7 +155,6 @@ def check_directions(
     rows: Float32Array,
     directions: tuple[int, ...],
     names: Sequence[str],
-    seed: int = 0,
 ) -> DirectionCheck:
     """Give training people better and better values of one feature at a time, and see where the
     model goes down.
@@ -145,11 +171,14 @@ def check_directions(
         The signs, as in a model's ``monotone`` setting.
     names
         The names of the features.
-    seed
-        Decides which people, and what is known of them.
+
+    Returns
+    -------
+    What was found for each feature with a direction. Which people are looked at, and what is known
+    of them, is drawn by a fixed seed.
     """
     wanted = check_signs(directions, rows.shape[1])
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     people = rows[random.permutation(len(rows))[:PEOPLE]]
     subsets = random.random((2 * SUBSETS, rows.shape[1])) < random.random((2 * SUBSETS, 1))
     subsets[:SUBSETS] = True
@@ -174,8 +203,25 @@ def _better(values: Float32Array, sign: int) -> Float32Array:
 def _check_column(
     predictor: Predictor, people: Float32Array, known: BoolArray, column: int, values: Float32Array
 ) -> tuple[float, float, float]:
-    """The share of wrong steps, the largest one, and the share of people whose decision is
-    turned.
+    """Sweep one column and see where the model goes down.
+
+    Parameters
+    ----------
+    predictor
+        The fitted model.
+    people
+        Complete encoded people, (people, features).
+    known
+        What the model is shown of them, (people, features).
+    column
+        The position of the column.
+    values
+        Values of it, each better than the one before, (values,).
+
+    Returns
+    -------
+    The share of steps that go the wrong way, the largest of them in probability, and the share of
+    people whose decision ever turns against them.
     """
     swept = np.where(known, people, np.float32(np.nan))[:, None].repeat(len(values), axis=1)
     swept[:, :, column] = values

@@ -127,6 +127,7 @@ class Neural(Predictor):
         return {**super().learnt_state(), "network_": weights_of(self.network_)}
 
     def _fit(self, matrix: Float32Array, codes: Int64Array, progress: Progress | None) -> None:
+        """Check the settings, find knots, and train a fresh network."""
         if (
             self.epochs < 1
             or self.batch_size < 1
@@ -175,10 +176,21 @@ class Neural(Predictor):
         penalty: Penalty | None,
         progress: Progress | None,
     ) -> None:
-        """Train on fresh masks, epoch after epoch, until the loss of the held-out rows under fixed
-        masks stops falling.
+        """Train until the loss of the held-out rows under fixed masks stops falling.
 
-        ``train`` and ``held_out`` are positions of rows; with none held out, train for all epochs.
+        Each epoch draws fresh masks for the rows that are learnt from.
+
+        Parameters
+        ----------
+        data
+            All training rows.
+        train, held_out
+            Positions of rows to learn from, and to stop by; with none held out, all epochs are
+            trained.
+        penalty
+            What slopes in the wrong direction cost; None: all columns are free.
+        progress
+            Called after each epoch.
         """
         random = torch.Generator(data.known.device).manual_seed(self.seed)
         checks = (
@@ -223,8 +235,18 @@ class Neural(Predictor):
     def _held_out_loss(
         self, data: "_TrainingData", held_out: Tensor, masks: list[Tensor], penalty: Penalty | None
     ) -> float:
-        """The mean loss of the held-out rows under these masks, with the penalty at the same places
-        every time.
+        """The mean loss of the held-out rows under some masks.
+
+        Parameters
+        ----------
+        data
+            All training rows.
+        held_out
+            Positions of the rows that training stops by.
+        masks
+            What is shown of these rows, each (held-out rows, columns).
+        penalty
+            Added to the loss, at the same places every time; None: there is none.
         """
         again, positions = penalty and penalty.from_start(), data.positions[held_out]
         losses = []
@@ -237,10 +259,18 @@ class Neural(Predictor):
         return float(np.mean(losses))
 
     def _draw_masks(self, known: Tensor, random: torch.Generator) -> Tensor:
-        """Random masks (rows, columns) with a uniform number of known features, within what is
-        ``known``.
+        """Random masks with a uniform number of known features; the start set is always shown.
 
-        The start set is always shown.
+        Parameters
+        ----------
+        known
+            What is known of each row, (rows, columns); nothing else is ever shown.
+        random
+            Draws the masks.
+
+        Returns
+        -------
+        What is shown of each row, (rows, columns).
         """
         share_hidden = torch.rand((len(known), 1), generator=random, device=known.device)
         mask = torch.rand(known.shape, generator=random, device=known.device) >= share_hidden
@@ -262,8 +292,17 @@ class Neural(Predictor):
         return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
     def differentiable(self, mask: BoolArray) -> Callable[[Tensor], Tensor]:
-        """A function from known values (people, known features), float64, to logits, through which
-        gradients flow.
+        """The model as a function through which gradients flow.
+
+        Parameters
+        ----------
+        mask
+            Which features are known, (features,).
+
+        Returns
+        -------
+        A function from values of the known features (people, known features), float64, to logits
+        (people, classes).
         """
         network = deepcopy(self.network_).double().requires_grad_(False)
         columns = torch.from_numpy(np.flatnonzero(mask))
@@ -278,6 +317,11 @@ class Neural(Predictor):
     def to_folder(self, folder: str | Path) -> None:
         """Write the network's weights, the knots and what else was learnt, as safetensors; no
         pickle.
+
+        Parameters
+        ----------
+        folder
+            A new folder, or one that holds a model of this class, which is replaced.
         """
         self._check_savable()
         arrays = {f"w.{name}": weights for name, weights in weights_of(self.network_).items()}
@@ -288,7 +332,19 @@ class Neural(Predictor):
 
     @classmethod
     def from_folder(cls, folder: str | Path | Folder) -> Self:
-        """Read what ``to_folder`` wrote; the part is checked against its hash."""
+        """Read what ``to_folder`` wrote; the part is checked against its hash.
+
+        Parameters
+        ----------
+        folder
+            A folder on disk, or one that was read into memory.
+
+        Raises
+        ------
+        UnreadableError
+            If it holds something else, or is damaged: the weights must be those of the network that
+            the settings and knots give.
+        """
         settings, parts = read_parts(folder, cls.__name__)
         with readable(folder_name(folder)):
             arrays = load_arrays(parts[MODEL_FILE], MODEL_FILE)
@@ -314,8 +370,23 @@ def find_device(name: str) -> torch.device:
 
 
 def read_knots(arrays: Mapping[str, AnyArray], name: str) -> list[Float32Array]:
-    """The knots of each column, arrays k.0, k.1 and so on; UnreadableError unless each are some
-    ascending numbers.
+    """The knots of each column in the arrays of a saved network.
+
+    Parameters
+    ----------
+    arrays
+        Arrays by name, among them k.0, k.1 and so on.
+    name
+        What errors call the file.
+
+    Returns
+    -------
+    The knots of each column, ascending.
+
+    Raises
+    ------
+    UnreadableError
+        If there are none, or some are not in ascending order.
     """
     count = sum(array_name.startswith("k.") for array_name in arrays)
     check_arrays(arrays, {f"k.{i}": ("f", None) for i in range(count)}, name)
@@ -328,10 +399,24 @@ def read_knots(arrays: Mapping[str, AnyArray], name: str) -> list[Float32Array]:
 def load_network(
     build: Callable[[], nn.Module], weights: Mapping[str, AnyArray], name: str
 ) -> nn.Module:
-    """The network that ``build`` makes, with these weights, ready to predict.
+    """A network with saved weights, ready to predict.
 
-    UnreadableError, which calls them ``name``, unless just its weights are there in their shapes.
-    To see that, it is made without memory for them: settings from outside may ask for any size.
+    To see whether the weights are its own, it is first made without memory for them: settings from
+    outside may ask for any size.
+
+    Parameters
+    ----------
+    build
+        Makes the network with fresh weights.
+    weights
+        The saved weights by name.
+    name
+        What errors call the file.
+
+    Raises
+    ------
+    UnreadableError
+        Unless just its weights are there, in their shapes.
     """
     with torch.device("meta"):
         shapes = {key: tuple(tensor.shape) for key, tensor in build().state_dict().items()}
@@ -361,7 +446,16 @@ def _interpolate(knots: Tensor, values: Tensor) -> Tensor:
 class _TrainingData:
     """The training rows as tensors, on the device that trains.
 
-    Knot positions and what is known (rows, columns); class codes and weights (rows,).
+    Parameters
+    ----------
+    positions
+        Knot positions, (rows, columns).
+    known
+        What is known of each row, (rows, columns).
+    codes
+        The class of each row, (rows,).
+    weight
+        What each row counts, (rows,).
     """
 
     positions: Tensor
@@ -370,7 +464,17 @@ class _TrainingData:
     weight: Tensor
 
     def loss(self, network: nn.Module, rows: Tensor, mask: Tensor) -> Tensor:
-        """The weighted mean cross-entropy of these rows under these masks."""
+        """The weighted mean cross-entropy.
+
+        Parameters
+        ----------
+        network
+            The network that is trained.
+        rows
+            Positions of rows, (n,).
+        mask
+            What is shown of these rows, (n, columns).
+        """
         columns = torch.arange(self.known.shape[1], device=self.known.device)
         with torch.autocast(
             self.known.device.type, dtype=torch.bfloat16, enabled=self.known.is_cuda
