@@ -17,7 +17,7 @@ from edfa.predictors.user_model.frames import cast_frame
 from edfa.predictors.user_model.model import SAME, UserModel, wrap
 from edfa.recourse.find import find_recourse
 from edfa.recourse.searchers.survival import SurvivalSearch
-from edfa.typing import BoolArray, Float32Array, Float64Array
+from edfa.typing import Float32Array, Float64Array
 
 __all__ = ["check_wrapped", "odd_gaps", "require"]
 
@@ -35,13 +35,27 @@ def require(holds: Any, law: str) -> None:
 
 
 def check_wrapped(model: Any, table: Table, **wrap_arguments: Any) -> None:
-    """Whether advice about a model of your own is about that model.
+    """Whether advice about a user model is about that model.
 
-    Checked on people of ``table``, a whole one: with everything known the answers are the model's
-    own, but for last bits that the model itself moves from call to call; nothing peeks; the model
-    is never given a missing value for what was not acquired; whether a plan survives is asked of
-    the model itself; every call is counted; and the model answers in the end as it did before.
-    ``wrap_arguments`` are those of ``edfa.wrap``.
+    With everything known the answers are the model's own, but for last bits that the model itself
+    moves from call to call; nothing peeks; the model is never given a missing value for what was
+    not acquired; whether a plan survives is asked of the model itself; every call is counted; and
+    the model answers in the end as it did before.
+
+    Parameters
+    ----------
+    model
+        A fitted model, as ``edfa.wrap`` takes it.
+    table
+        A whole table: the view of partial information is learnt from its training people, and its
+        test people are asked about.
+    **wrap_arguments
+        Those of ``edfa.wrap``.
+
+    Raises
+    ------
+    AssertionError
+        With the law that is broken.
     """
     ready = wrap(model, **wrap_arguments)
     train, test = table.train, table.test
@@ -56,9 +70,9 @@ def check_wrapped(model: Any, table: Table, **wrap_arguments: Any) -> None:
     # forgotten.
     wrapped._use(replace(wrapped.source_, prepared=None))
     recorded.questions.clear()
-    rows, hidden = _partly_known(test.X)
-    _check_peeking(wrapped, rows, hidden)
-    _check_survival(wrapped, train, rows, hidden)
+    rows, partial = _partly_known(test.X)
+    _check_peeking(wrapped, rows, partial)
+    _check_survival(wrapped, train, partial)
     _check_questions(wrapped, recorded, train)
     require(
         np.abs(ready.own.ask(frame) - before).max() <= apart, "the model answers as it did before"
@@ -91,15 +105,19 @@ def _as_asked(own: FittedModel, people: Table) -> Any:
     return cast_frame(people.frame[list(own.columns)], own.dtypes)
 
 
-def _partly_known(X: Float32Array) -> tuple[Float32Array, BoolArray]:  # noqa: N803
-    """Some people (people, features), and what is not known of them (people, features)."""
+def _partly_known(X: Float32Array) -> tuple[Float32Array, Float32Array]:  # noqa: N803
+    """Some people, and the same with gaps where something is not known; both (people, features)."""
     random = np.random.default_rng(0)
     rows = X[random.permutation(len(X))[:PEOPLE]]
     masks = random.random((MASKS, X.shape[1])) < 0.6
-    return rows, ~masks[random.integers(MASKS, size=len(rows))]
+    known = masks[random.integers(MASKS, size=len(rows))]
+    return rows, np.where(known, rows, np.float32(np.nan))
 
 
 def _check_last_word(wrapped: UserModel, test: Table, own: Float64Array, apart: float) -> None:
+    """Check that answers about complete people are the model's ``own`` (people, classes), no
+    further than ``apart`` from them, and decisions the same.
+    """
     wrapped.remember(test.X, test.frame)
     # Of two people who are the same once they are encoded, one answer is kept.
     first = pd.DataFrame(wrapped._read(test.X)).drop_duplicates().index.to_numpy()
@@ -115,8 +133,10 @@ def _check_last_word(wrapped: UserModel, test: Table, own: Float64Array, apart: 
     )
 
 
-def _check_peeking(wrapped: UserModel, rows: Float32Array, hidden: BoolArray) -> None:
-    partial = np.where(hidden, np.float32(np.nan), rows)
+def _check_peeking(wrapped: UserModel, rows: Float32Array, partial: Float32Array) -> None:
+    """Check that answers about ``partial`` people do not move with what is hidden of them, or with
+    the other rows of a call; ``rows`` are the same people, complete.
+    """
     answers = wrapped.predict_proba(partial)
     require(np.allclose(answers.sum(axis=1), 1), "probabilities add up to one")
     require(
@@ -130,29 +150,36 @@ def _check_peeking(wrapped: UserModel, rows: Float32Array, hidden: BoolArray) ->
     )
 
 
-def _check_survival(
-    wrapped: UserModel, train: Table, rows: Float32Array, hidden: BoolArray
-) -> None:
-    """The survival of plans, worked out once more by asking the model itself about every
-    completion.
+def _check_survival(wrapped: UserModel, train: Table, partial: Float32Array) -> None:
+    """Work out the survival of plans once more, by asking the model itself about every completion.
+
+    Parameters
+    ----------
+    wrapped
+        The fitted user model.
+    train
+        The training people, from whom partly known ones are completed.
+    partial
+        Partly known people, (people, features), for whom plans are sought.
     """
     searcher = SurvivalSearch(train, second_look=SECOND_LOOK)
-    people = People(np.where(hidden, np.float32(np.nan), rows), Background.of(train, wrapped))
+    people = People(partial, Background.of(train, wrapped))
     favourable = train.schema.classes.index(train.schema.favourable)
     plans = find_recourse(people, searcher, desired_class=favourable, k=3)
     completions = searcher.completions_.farther(SECOND_LOOK)
     if completions is None or plans.survival is None or not len(plans):
         return
-    everything = np.arange(rows.shape[1])
+    everything = np.arange(partial.shape[1])
     for plan in range(len(plans)):
-        filled = completions.neighbours.complete(people.X[plans.of[plan]][None])[0]
+        person = partial[plans.of[plan]]
+        filled = completions.neighbours.complete(person[None])[0]
         to = np.tile(plans.to[plan], (len(filled), 1))
         changed = np.where(np.isnan(to), filled, to)
         if plans.consequences is not None:
             changed = plans.consequences.apply(everything, filled, to)[0]
-        known = ~np.isnan(people.X[plans.of[plan]])
         decided = wrapped.decide(wrapped.source_.ask(changed))
-        expected = 1.0 if known[wrapped.varies_].all() else (decided == favourable).mean()
+        known = not np.isnan(person[wrapped.varies_]).any()
+        expected = 1.0 if known else (decided == favourable).mean()
         wrapped._answers.count(1, len(changed))  # it was asked here, past the count
         require(
             np.isclose(plans.survival[plan], expected),
@@ -161,6 +188,9 @@ def _check_survival(
 
 
 def _check_questions(wrapped: UserModel, recorded: _Recorded, train: Table) -> None:
+    """Check that every call was counted, and that columns without gaps in training had none in any
+    question.
+    """
     asked = wrapped.asked_
     rows = sum(len(people) for people in recorded.questions)
     require(

@@ -545,9 +545,13 @@ class Aligned(Predictor):
             "params": as_mappings(plain),
             "state": self.predictor_.learnt_state(),
         }
-        own = {"columns": np.array(self.columns, dtype=np.int64), "threshold": self.threshold}
-        own["favourable"] = self.favourable
-        return {**super().learnt_state(), **own, "predictor_": predictor}
+        return {
+            **super().learnt_state(),
+            "columns": np.array(self.columns, dtype=np.int64),
+            "threshold": self.threshold,
+            "favourable": self.favourable,
+            "predictor_": predictor,
+        }
 
     @property
     def innermost(self) -> Predictor:
