@@ -15,7 +15,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -62,7 +62,7 @@ from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Ar
 __all__ = ["Forest", "SubsetXGB"]
 
 Mode = Literal["per_subset", "nan", "mixed"]
-MODES = ("per_subset", "nan", "mixed")
+MODES = get_args(Mode)
 DECIDING = (
     "threshold",
     "favourable",
@@ -243,7 +243,13 @@ class SubsetXGB(Predictor):
             progress(1, 1)
 
     def _check_soft_labels(self, soft_labels: Float32Array) -> None:
-        """Check another model's probabilities to learn from, (rows, classes)."""
+        """Raise unless the other model's probabilities can be learnt from.
+
+        Parameters
+        ----------
+        soft_labels
+            (rows, classes), each row adding up to one.
+        """
         shape = len(self.rows_), len(self.classes_)
         if soft_labels.shape != shape or not np.allclose(soft_labels.sum(axis=1), 1, atol=1e-3):
             raise DataError(
@@ -276,6 +282,11 @@ class SubsetXGB(Predictor):
         masks
             The subsets, (subsets, features); an ``Aligned`` view asks for those within its columns.
             Nothing known needs none: the answer is the prior.
+
+        Raises
+        ------
+        SettingError
+            For a model of another mode.
 
         Examples
         --------
@@ -424,6 +435,16 @@ class SubsetXGB(Predictor):
     def from_folder(cls, folder: str | Path | Folder) -> Self:
         """Read what ``to_folder`` wrote; every part is checked against its hash, every model before
         XGBoost sees it.
+
+        Parameters
+        ----------
+        folder
+            A folder on disk, or one that was read into memory.
+
+        Raises
+        ------
+        UnreadableError
+            If it holds something else, is damaged, or has other models than its settings name.
         """
         settings, parts = read_parts(folder, "SubsetXGB")
         with readable(folder_name(folder)):
@@ -449,7 +470,7 @@ class SubsetXGB(Predictor):
                 f"the models are {len(parts)} others than the {len(definite)} that are named"
             )
         files = [
-            BoosterFile(name, parts[name], self._width(mask), len(self.classes_))
+            BoosterFile(name, parts[name], len(self._shown(mask)), len(self.classes_))
             for name, mask in definite.items()
         ]
         for mask, trees in zip(definite.values(), load_boosters(files), strict=True):
@@ -457,9 +478,11 @@ class SubsetXGB(Predictor):
         if definite:
             self.xgboost_version_ = version
 
-    def _width(self, mask: BoolArray | None) -> int:
-        """The number of columns that the model of a subset is shown; None: the masked one."""
-        return self.n_features_in_ if mask is None else int(mask.sum())
+    def _shown(self, mask: BoolArray | None) -> IntArray:
+        """The positions of the columns that the model of a subset is shown; None: the masked one,
+        which is shown all of them.
+        """
+        return np.arange(self.n_features_in_) if mask is None else np.flatnonzero(mask)
 
     def __getstate__(self) -> dict[str, Any]:
         """The state to pickle: the models as they are, without what is worked out from them."""
@@ -483,7 +506,7 @@ class SubsetXGB(Predictor):
             self.max_depth,
             self.learning_rate,
             self.seed,
-            (signs if mask is None else signs[mask]).tolist() if signs.any() else (),
+            signs[self._shown(mask)].tolist() if signs.any() else (),
         )
         check = self._data(held_out, mask) if len(held_out) else None
         return train_booster(self._data(train, mask), check, len(self.classes_), settings)
@@ -492,15 +515,14 @@ class SubsetXGB(Predictor):
         """Training rows at these positions: the columns in ``mask``, or masked copies with all
         columns.
         """
+        matrix = self.rows_[rows].take(self._shown(mask), axis=1)
         if mask is None:
-            matrix, rows = masked_copies(self.rows_[rows], rows, self.seed)
-        else:
-            matrix = self.rows_[rows][:, mask]
+            matrix, rows = masked_copies(matrix, rows, self.seed)
         if self.soft_labels_ is not None:
             return _of_soft_labels(matrix, self.soft_labels_[rows])
         codes = self.codes_[rows]
         weights = sample_weights(self.class_weight, self.classes_[codes])
-        return xgb.DMatrix(np.ascontiguousarray(matrix), label=codes, weight=weights, nthread=1)
+        return xgb.DMatrix(matrix, label=codes, weight=weights, nthread=1)
 
     def _make(self, mask: BoolArray | None) -> "SubsetTrees":
         """The model of a subset, from the folder where models are cached, or trained."""
@@ -508,8 +530,7 @@ class SubsetXGB(Predictor):
 
     def _with_rows(self, trees: Trees, mask: BoolArray | None) -> "SubsetTrees":
         """The trees of a subset, with some training rows to try their leaves on."""
-        rows = self.rows_[:CHECKED_ROWS]
-        return SubsetTrees(trees, rows if mask is None else np.ascontiguousarray(rows[:, mask]))
+        return SubsetTrees(trees, self.rows_[:CHECKED_ROWS].take(self._shown(mask), axis=1))
 
     def _read_or_train(self, mask: BoolArray | None) -> xgb.Booster:
         if self._cache_folder is None:
@@ -520,7 +541,7 @@ class SubsetXGB(Predictor):
         source = json.dumps(described).encode()
         folder, name = (hashlib.sha256(part).hexdigest() for part in (source, key))
         path = self._cache_folder / folder[:16] / f"{name[:32]}.ubj"
-        shape = self._width(mask), len(self.classes_)
+        shape = len(self._shown(mask)), len(self.classes_)
         return cached_booster(path, source + key, shape, lambda: self._train(mask))
 
 
@@ -700,12 +721,10 @@ def _of_soft_labels(matrix: Float32Array, soft_labels: Float32Array) -> xgb.DMat
     weighted by it.
     """
     if soft_labels.shape[1] == 2:
-        return xgb.DMatrix(np.ascontiguousarray(matrix), label=soft_labels[:, 1], nthread=1)
+        return xgb.DMatrix(matrix, label=soft_labels[:, 1], nthread=1)
     classes = soft_labels.shape[1]
     label, each = np.tile(np.arange(classes), len(matrix)), np.repeat(matrix, classes, axis=0)
-    return xgb.DMatrix(
-        np.ascontiguousarray(each), label=label, weight=soft_labels.ravel(), nthread=1
-    )
+    return xgb.DMatrix(each, label=label, weight=soft_labels.ravel(), nthread=1)
 
 
 def _check_held_out(held_out: Any, rows: int) -> Int64Array:

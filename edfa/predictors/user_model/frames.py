@@ -46,6 +46,11 @@ class Lookup:
         nothing = np.zeros(0, dtype=np.float32)
         self._known: tuple[Float32Array, Any] = (nothing, make(nothing))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The state to pickle, without what is remembered."""
+        codes, results = self._known
+        return {"_make": self._make, "_known": (codes[:0], results[:0])}
+
     def __call__(self, cells: Float32Array) -> Any:
         """What each of the ``cells`` (rows,) becomes, (rows, ...)."""
         codes, results = self._known
@@ -123,9 +128,6 @@ class FrameMaker:
                 )
         self.features = [encoder.names.index(name) for name in self.columns]
         self._lookups = [Lookup(partial(self._make, name)) for name in self.columns]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.encoder, self.columns, self.dtypes)
 
     def frame(self, X: Float32Array, given: Iterable[Given] = ()) -> pd.DataFrame:  # noqa: N803
         """The people of encoded rows, as the model wants them.

@@ -3,8 +3,8 @@
 The steps before the last often treat columns one by one: encoders, scalers, imputers. Then each
 column of their output moves with one column of their input alone, and the matrix that the last
 step wants can be put together from values transformed before. Which moves with which is found by
-watching ``transform``; nothing private is read. A Pipeline is prepared only if the matrices, and
-the answers, have the same bits as its own.
+watching ``transform``; nothing private is read. ``prepare`` makes a ``PreparedPipeline`` only if
+its matrices, and its answers, have the same bits as the Pipeline's own.
 """
 
 from functools import partial
@@ -32,38 +32,61 @@ class PreparedPipeline:
     Parameters
     ----------
     pipeline
-        The fitted Pipeline.
+        The fitted Pipeline, of at least two steps.
     frames
         Makes the frames that it wants.
-    base
-        An encoded person (features,) around whom values are changed one by one.
-    moved
-        For each column of the frame, the columns of the output that move with it.
+    X_train
+        Complete encoded training people, (people, features). Values are changed one by one around
+        the first of them, to see which columns of the output move with each column of the frame.
+
+    Raises
+    ------
+    ValueError
+        If a column of the output moves with two columns of the frame.
     """
 
-    def __init__(
-        self, pipeline: Any, frames: FrameMaker, base: Float32Array, moved: tuple[IntArray, ...]
-    ) -> None:
-        self.pipeline, self.frames, self.base, self.moved = pipeline, frames, base, moved
-        self._like = pipeline[:-1].transform(frames.frame(base[None].repeat(2, axis=0)))
+    def __init__(self, pipeline: Any, frames: FrameMaker, X_train: Float32Array) -> None:  # noqa: N803
+        self.pipeline, self.frames, self.base = pipeline, frames, X_train[0]
+        self._like = self.treat(X_train[[0, 0]])
         values = to_dense(self._like)
-        self._output = values[:1]
+        self._output = np.ascontiguousarray(values[:1])
         self._order: Literal["C", "F"] = "C" if values.flags.c_contiguous else "F"
-        self._lookups = [Lookup(partial(self._values, column)) for column in range(len(moved))]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.pipeline, self.frames, self.base, self.moved)
+        self.moved = [self._watch(column, X_train) for column in range(len(frames.columns))]
+        if len(np.unique(np.concatenate(self.moved))) < sum(map(len, self.moved)):
+            raise ValueError("a column of the output moves with two columns")
+        self._lookups = [Lookup(partial(self._values, column)) for column in range(len(self.moved))]
 
     def predict_proba(self, X: Float32Array) -> Float64Array:  # noqa: N803
-        """The model's probabilities for complete encoded rows, (rows, classes)."""
+        """The model's probabilities (people, classes) of complete encoded people (people,
+        features).
+        """
         try:
             matrix = self.transform(X)
         except Exception:  # the Pipeline itself answers, or says what is wrong
             return np.asarray(self.pipeline.predict_proba(self.frames.frame(X)), dtype=np.float64)
         return np.asarray(self.pipeline[-1].predict_proba(matrix), dtype=np.float64)
 
+    def treat(self, X: Float32Array) -> Any:  # noqa: N803
+        """What the steps before the last themselves make of encoded people, (people, width)."""
+        return self.pipeline[:-1].transform(self.frames.frame(X))
+
     def transform(self, X: Float32Array) -> Any:  # noqa: N803
-        """What the steps before the last make of complete encoded rows, (rows, width)."""
+        """The same matrix as ``treat``, put together from values that were transformed before.
+
+        Parameters
+        ----------
+        X
+            Complete encoded people, (people, features).
+
+        Returns
+        -------
+        An array, a sparse matrix or a frame, as the Pipeline has it, (people, width).
+
+        Raises
+        ------
+        ValueError
+            If a value moves what its column did not move in training.
+        """
         like = self._like
         matrix = self._output.repeat(len(X), axis=0).copy(self._order)
         parts = zip(self._lookups, self.frames.features, self.moved, strict=True)
@@ -75,6 +98,12 @@ class PreparedPipeline:
             return pd.DataFrame(matrix, columns=like.columns, copy=False)
         return matrix
 
+    def _watch(self, column: int, X_train: Float32Array) -> IntArray:  # noqa: N803
+        """Which columns of the output move with one column of the frame, (moved,)."""
+        codes = np.unique(X_train[:, self.frames.features[column]])
+        tried = np.linspace(0, len(codes) - 1, min(len(codes), WATCHED)).astype(np.intp)
+        return self._change(column, codes[tried])[1]
+
     def _values(self, column: int, codes: Float32Array) -> AnyArray:
         """The moved columns of the output, (codes, moved), for values of one column of the frame;
         ValueError if one moves what its column did not move in training.
@@ -82,29 +111,22 @@ class PreparedPipeline:
         columns = self.moved[column]
         if not len(codes):
             return np.zeros((0, len(columns)), dtype=self._output.dtype)
-        changed = change_column(self.pipeline, self.frames, self.base, column, codes)
-        others = np.setdiff1d(np.flatnonzero(differs(changed, self._output)), columns)
-        if len(others) or changed.dtype != self._output.dtype:
+        changed, moved = self._change(column, codes)
+        if not np.isin(moved, columns).all():
             raise ValueError("a value moves what its column did not move in training")
         return changed[:, columns]
 
-
-def change_column(
-    pipeline: Any, frames: FrameMaker, base: Float32Array, column: int, codes: Float32Array
-) -> AnyArray:
-    """What the steps before the last make of the ``base`` person (features,) with one column of the
-    frame set to each of some codes, (codes, width).
-    """
-    rows = base[None].repeat(len(codes), axis=0)
-    rows[:, frames.features[column]] = codes
-    return to_dense(pipeline[:-1].transform(frames.frame(rows)))
-
-
-def differs(one: AnyArray, other: AnyArray) -> AnyArray:
-    """Which columns of two matrices of numbers are not the same bits, (columns,)."""
-    bits = np.dtype(f"u{one.dtype.itemsize}")
-    left, right = (np.ascontiguousarray(matrix).view(bits) for matrix in (one, other))
-    return np.asarray((left != right).any(axis=0))
+    def _change(self, column: int, codes: Float32Array) -> tuple[AnyArray, IntArray]:
+        """The output (codes, width) for the first training person with one column of the frame set
+        to each of some codes, and which columns of it are not the same bits as that person's own.
+        """
+        rows = self.base[None].repeat(len(codes), axis=0)
+        rows[:, self.frames.features[column]] = codes
+        changed = np.ascontiguousarray(to_dense(self.treat(rows)))
+        if changed.dtype != self._output.dtype:
+            raise ValueError("a value has an output of another data type")
+        bits = np.dtype(f"u{changed.dtype.itemsize}")
+        return changed, np.flatnonzero((changed.view(bits) != self._output.view(bits)).any(axis=0))
 
 
 def to_dense(matrix: Any) -> AnyArray:
@@ -142,26 +164,10 @@ def prepare(pipeline: Any, frames: FrameMaker, X_train: Float32Array) -> Prepare
     try:
         if len(pipeline.steps) < 2:
             return None
-        prepared = PreparedPipeline(pipeline, frames, X_train[0], _watch(pipeline, frames, X_train))
+        prepared = PreparedPipeline(pipeline, frames, X_train)
         return prepared if _same(prepared, X_train) else None
     except Exception:  # whatever goes wrong: the Pipeline can still be asked as it is
         return None
-
-
-def _watch(pipeline: Any, frames: FrameMaker, X_train: Float32Array) -> tuple[IntArray, ...]:  # noqa: N803
-    """Change each column of the first person in turn and see what moves: for each column of the
-    frame the columns of the output; ValueError if something moves with two columns.
-    """
-    moved = []
-    for column, feature in enumerate(frames.features):
-        codes = np.unique(X_train[:, feature])
-        tried = np.linspace(0, len(codes) - 1, min(len(codes), WATCHED)).astype(np.intp)
-        some = np.append(X_train[0, feature], codes[tried])
-        changed = change_column(pipeline, frames, X_train[0], column, some)
-        moved.append(np.flatnonzero(differs(changed[1:], changed[:1])))
-    if len(np.unique(np.concatenate(moved))) < sum(map(len, moved)):
-        raise ValueError("a column of the output moves with two columns")
-    return tuple(moved)
 
 
 def _same(prepared: PreparedPipeline, X_train: Float32Array) -> bool:  # noqa: N803
@@ -171,13 +177,12 @@ def _same(prepared: PreparedPipeline, X_train: Float32Array) -> bool:  # noqa: N
     shape = (MIXED, X_train.shape[1])
     mixed = np.take_along_axis(X_train, rng.integers(len(X_train), size=shape), axis=0)
     for rows in (people, mixed, people[:1]):
-        frame = prepared.frames.frame(rows)
-        ours, theirs = prepared.transform(rows), prepared.pipeline[:-1].transform(frame)
+        ours, theirs = prepared.transform(rows), prepared.treat(rows)
         if type(ours) is not type(theirs) or not _same_bits(to_dense(ours), to_dense(theirs)):
             return False
-        some = rows if rows is not mixed else mixed[:ANSWERED]
-        direct = prepared.pipeline.predict_proba(frame[: len(some)])
-        if not _same_bits(np.asarray(direct, dtype=np.float64), prepared.predict_proba(some)):
+    for rows in (people, mixed[:ANSWERED], people[:1]):
+        direct = prepared.pipeline.predict_proba(prepared.frames.frame(rows))
+        if not _same_bits(np.asarray(direct, dtype=np.float64), prepared.predict_proba(rows)):
             return False
     return True
 
