@@ -1,6 +1,5 @@
 import edfa.settings
 
-from .base import Aligned as Aligned
 from .base import Predictor as Predictor
 from .base import align as align
 from .bn import BayesNet as BayesNet

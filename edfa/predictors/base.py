@@ -1,16 +1,17 @@
 """What every model shares: it answers from any subset of features, and NaN means "not acquired".
 
-``Predictor`` is the contract, ``Aligned`` a view of a model that is shown only some columns, and
-``ModelCache`` holds what is worked out once for a model and a set of known features.
+``Predictor`` is the contract, ``align`` makes a view of a model that is shown only some columns,
+and ``ModelCache`` holds what is worked out once for a model and a set of known features.
 """
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from edfa.predictors.user_model.given import Given
 
 __all__ = [
-    "Aligned",
     "ClassWeight",
     "ModelCache",
     "Predictor",
@@ -58,6 +58,7 @@ DRAWN = 256  # rows whose gaps are drawn at a time
 GROUP = 16  # entries of which ``smallest`` looks at the least first
 MANY = 50_000  # entries from which on that is worth while
 T = TypeVar("T")
+Model = TypeVar("Model", bound="Predictor")
 Progress = Callable[[int, int], None]
 """Called with the number of steps done and the number of all steps."""
 ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
@@ -126,7 +127,7 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             fit.
         """
         check_seed(getattr(self, "seed", 0))
-        self._token = object()
+        self._token: Hashable = object()
         matrix, classes = self._check_rows(X), self._check_classes(y)
         if len(classes) != len(matrix):
             raise DataError(
@@ -335,10 +336,11 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         For a model that reads what encoding cannot express; any other has no use for it.
         """
 
-    @property
-    def innermost(self) -> "Predictor":
-        """The model behind all views of it."""
-        return self
+    def __copy__(self) -> Self:
+        """Another model of the same settings and state; both share what is cached for them."""
+        other = type(self).__new__(type(self))
+        vars(other).update(vars(self))
+        return other
 
     @property
     def acquisition_model(self) -> "Predictor":
@@ -477,24 +479,29 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return tags
 
 
-class Aligned(Predictor):
-    """Another predictor that is shown only some columns of what is known.
+def align(predictor: Model, columns: Iterable[int]) -> Model:
+    """A view of a fitted predictor that is shown only some columns of what is known.
 
     Of a predictor that sees the blanket and nothing else (Assumption 3), "it does not matter" is
-    true of everything else.
+    true of everything else. The predictor itself is neither changed nor fitted again, and both
+    share whatever is cached for them.
 
     Parameters
     ----------
     predictor
-        The other predictor; ``fit`` fits a clone of it to all columns.
+        The fitted predictor. Its threshold, and the class that is about, are those of the view.
     columns
-        Positions of the columns that it is shown in predictions.
+        Positions of the columns that the view is shown.
 
-    Attributes
-    ----------
-    predictor_
-        The fitted predictor. Its threshold, and the class that is about, at the time of the fit are
-        this model's too.
+    Returns
+    -------
+    A predictor of the same class, to which no other column varies. Fitting it learns from all
+    columns again.
+
+    Raises
+    ------
+    SettingError
+        If there is no such column.
 
     Examples
     --------
@@ -506,85 +513,13 @@ class Aligned(Predictor):
     >>> bool((model.predict_proba(table.test.X) == model.predict_proba(changed)).all())
     True
     """
-
-    def __init__(self, predictor: Predictor, columns: tuple[int, ...] = ()) -> None:
-        self.predictor = predictor
-        self.columns = columns
-
-    def _fit(self, matrix: Float32Array, codes: Int64Array, progress: Progress | None) -> None:
-        fitted: Predictor = clone(self.predictor).fit(
-            matrix, self.classes_[codes], progress=progress
-        )
-        self._use(fitted)
-
-    def _use(self, fitted: Predictor) -> None:
-        """Answer by a fitted predictor from here on."""
-        self.predictor_ = fitted
-        self.classes_, self.prior_, self.n_features_in_ = (
-            fitted.classes_,
-            fitted.prior_,
-            fitted.n_features_in_,
-        )
-        self.threshold, self.favourable = fitted.threshold, fitted.favourable
-        if any(not 0 <= column < self.n_features_in_ for column in self.columns):
-            raise SettingError(
-                f"columns must be from 0 to {self.n_features_in_ - 1}, not {self.columns}"
-            )
-        self.varies_ = fitted.varies_ & np.isin(np.arange(self.n_features_in_), self.columns)
-
-    def learnt_state(self) -> Mapping[str, Any]:
-        """The predictor's class, settings and state, the columns it is shown, and the threshold
-        that decides.
-        """
-        if not hasattr(self, "predictor_"):
-            return {}
-        params = self.predictor_.get_params(deep=False)
-        plain = {name: value for name, value in params.items() if not isinstance(value, Predictor)}
-        predictor = {
-            "class": type(self.predictor_).__name__,
-            "params": as_mappings(plain),
-            "state": self.predictor_.learnt_state(),
-        }
-        return {
-            **super().learnt_state(),
-            "columns": np.array(self.columns, dtype=np.int64),
-            "threshold": self.threshold,
-            "favourable": self.favourable,
-            "predictor_": predictor,
-        }
-
-    @property
-    def innermost(self) -> Predictor:
-        """The model behind the predictor, too."""
-        return self.predictor_.innermost
-
-    @property
-    def cache_key(self) -> Hashable:
-        """The key of the predictor that is shown some columns, and those columns."""
-        return self.predictor_.cache_key, self.columns, self.threshold, self.favourable
-
-    def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
-        return self.predictor_._answer(mask, known)  # what varies here varies there
-
-    def _decide_tries(
-        self, mask: BoolArray, known: Float32Array, column: IntArray, value: Float32Array
-    ) -> IntArray | None:
-        return self.predictor_.decide_tries(mask, known, column, value)
-
-    def cells(self, mask: BoolArray, feature: int) -> Float32Array | None:
-        """The predictor's cells of a feature, given those of the known features that it is
-        shown.
-        """
-        return self.predictor_.cells(mask & self.varies_, feature)
-
-
-def align(predictor: Predictor, columns: Iterable[int]) -> Aligned:
-    """A view of a fitted predictor that is shown only these columns; the predictor itself is not
-    fitted again.
-    """
     predictor._check_fitted()
-    view = Aligned(predictor, tuple(sorted(columns)))
-    view._use(predictor)
+    shown, width = tuple(sorted(columns)), len(predictor.varies_)
+    if any(not 0 <= column < width for column in shown):
+        raise SettingError(f"columns must be from 0 to {width - 1}, not {shown}")
+    view = copy.copy(predictor)
+    view.varies_ = predictor.varies_ & np.isin(np.arange(width), shown)
+    view._token = predictor.cache_key, shown
     return view
 
 

@@ -122,8 +122,8 @@ class Committee:
         if n_models < 2:
             raise SettingError(f"a committee has at least 2 models, not {n_models}")
         model._check_fitted()
-        inner, columns = model.innermost, np.asarray(model.varies_)
-        settings, random = _tree_settings(inner, columns), np.random.default_rng([seed, n_models])
+        columns = np.asarray(model.varies_)
+        settings, random = _tree_settings(model, columns), np.random.default_rng([seed, n_models])
         members = []
         for member in range(n_models):
             drawn = _draw(y, random, share)
@@ -139,9 +139,9 @@ class Committee:
                 depth = trees.depth + int(random.integers(-1, 2))
                 trees = trees._replace(depth=depth, columns=COLUMNS)
             trees = trees._replace(seed=int(random.integers(2**31)))
-            data = _data(inner, rows[:, columns], codes)
-            check = _data(inner, X[left][:, columns], y[left])
-            members.append(Trees(train_booster(data, check, len(inner.classes_), trees)))
+            data = _data(model, rows[:, columns], codes)
+            check = _data(model, X[left][:, columns], y[left])
+            members.append(Trees(train_booster(data, check, len(model.classes_), trees)))
         return cls(tuple(members), columns, model)
 
     def __repr__(self) -> str:

@@ -280,7 +280,7 @@ class SubsetXGB(Predictor):
         Parameters
         ----------
         masks
-            The subsets, (subsets, features); an ``Aligned`` view asks for those within its columns.
+            The subsets, (subsets, features); a view of ``align`` asks for those within its columns.
             Nothing known needs none: the answer is the prior.
 
         Raises

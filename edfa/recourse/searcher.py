@@ -141,7 +141,7 @@ class SearchProblem:
 
         None if the model promises nothing, or if any other decision is recourse.
         """
-        model = self.predictor.innermost
+        model = self.predictor
         if not model.obeys_directions or self.desired_class is None:
             return None
         return np.array(model.directions(), dtype=np.int8) * np.int8(
@@ -180,7 +180,7 @@ class SearchProblem:
     def differentiable(self) -> bool:
         """Whether gradients flow through the model to something that it sees."""
         seen = self.seen
-        return bool(seen.any()) and self.predictor.innermost.differentiable(seen) is not None
+        return bool(seen.any()) and self.predictor.differentiable(seen) is not None
 
     @cached_property
     def random(self) -> np.random.Generator:

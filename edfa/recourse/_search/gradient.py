@@ -149,7 +149,7 @@ class Margin:
     @classmethod
     def of(cls, problem: SearchProblem, case: IntArray, to: Float32Array) -> "Margin":
         """The margin of cases (rows,) with these change sets (rows, known features) made."""
-        model, mask = problem.predictor.innermost, problem.seen
+        model, mask = problem.predictor, problem.seen
         seen = np.flatnonzero(mask[problem.features])
         logits: Any = model.differentiable(mask)
         free = problem.features[problem.free]
