@@ -18,7 +18,7 @@ from edfa.errors import SettingError, UnknownNameError
 from edfa.people import People
 from edfa.predictors.base import Predictor, by_mask
 from edfa.predictors.bn import BayesNet
-from edfa.predictors.conditional import Exact, Sampler
+from edfa.predictors.conditional import Sampler
 from edfa.typing import BoolArray, Float32Array, Float64Array
 
 __all__ = ["InformationPolicy", "SamplerName", "expected_information"]
@@ -129,7 +129,7 @@ def _find_sampler(people: People, sampler: Sampler | SamplerName) -> Sampler:
         raise SettingError(
             f"the exact sampler asks a BayesNet; the model in use is a {type(network).__name__}"
         )
-    return Exact(network)
+    return network
 
 
 def _information(

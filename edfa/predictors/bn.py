@@ -37,6 +37,7 @@ from edfa.predictors.base import (
     by_mask,
     sample_weights,
 )
+from edfa.predictors.conditional import Draw
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["BayesNet", "typical_values"]
@@ -259,6 +260,26 @@ class BayesNet(Predictor):
             known = matrix[np.ix_(people, np.flatnonzero(mask))]
             probabilities[people] = self._posterior(mask, known, f"x{feature}")
         return values, probabilities
+
+    def given(self, X: Float32Array) -> Draw:  # noqa: N803
+        """What unknown features may be, with exact probabilities (see ``Sampler``).
+
+        Parameters
+        ----------
+        X
+            Encoded people, (people, features); NaN where a value is not known.
+
+        Returns
+        -------
+        A function from the position of a feature to one value for each of its bins and their
+        probabilities, both (people, bins).
+        """
+
+        def draw(feature: int) -> tuple[Float32Array, Float64Array]:
+            values, probabilities = self.conditional(X, feature)
+            return np.tile(values, (len(X), 1)), probabilities
+
+        return draw
 
     def _posterior(self, mask: BoolArray, known: Float32Array, node: str) -> Float64Array:
         """Probabilities of a node; each combination of bins is worked out once.

@@ -1,8 +1,8 @@
 """The distribution of what is not known, given what is: values that similar training people have.
 
 Every sampler is asked ``given(X)`` once for a batch, and then for one feature at a time.
-``Neighbours`` can also complete people, with all unknown features taken from one neighbour.
-``Exact`` asks a Bayesian network.
+``Neighbours`` can also complete people, with all unknown features taken from one neighbour. A
+``BayesNet`` is a sampler too, with exact probabilities.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,10 +14,9 @@ import numpy as np
 from edfa.cache import Cache
 from edfa.errors import DataError
 from edfa.predictors.base import by_mask, smallest
-from edfa.predictors.bn import BayesNet
 from edfa.typing import Float32Array, Float64Array, IntArray
 
-__all__ = ["Draw", "Exact", "Neighbours", "Sampler"]
+__all__ = ["Draw", "Neighbours", "Sampler"]
 
 Draw = Callable[[int], tuple[Float32Array, Float64Array]]
 """From the position of a feature to values and their weights, both (people, draws)."""
@@ -272,31 +271,6 @@ class Neighbours:
         Each person k times, (people, k, features); what is known stays as it is.
         """
         return np.where(np.isnan(X)[:, None, :], self.rows[self.nearest(X)], X[:, None, :])
-
-
-@dataclass(frozen=True, eq=False)
-class Exact:
-    """A Bayesian network's own conditional: every level with its exact probability."""
-
-    network: BayesNet
-
-    def learnt_state(self) -> dict[str, Any]:
-        """What decides its draws, for fingerprints."""
-        return {
-            "settings": self.network.get_params(deep=False),
-            "learnt": self.network.learnt_state(),
-        }
-
-    def given(self, X: Float32Array) -> Draw:  # noqa: N803
-        """A function from a feature to one value for each level and their probabilities, both
-        (people, levels).
-        """
-
-        def draw(feature: int) -> tuple[Float32Array, Float64Array]:
-            values, probabilities = self.network.conditional(X, feature)
-            return np.tile(values, (len(X), 1)), probabilities
-
-        return draw
 
 
 def _standard(column: Float32Array) -> Float32Array:
