@@ -339,7 +339,7 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def __copy__(self) -> Self:
         """Another model of the same settings and state; both share what is cached for them."""
         other = type(self).__new__(type(self))
-        vars(other).update(vars(self))
+        other.__dict__.update(self.__dict__)
         return other
 
     @property

@@ -5,7 +5,7 @@ policies that visit thousands of subsets use ``mode="nan"``, one model that has 
 copies of the rows. ``mode="mixed"`` has both: sets that are named have a model of their own, every
 other set is answered by the one masked model.
 
-``Forest`` has the leaves of a model's trees, for many decisions at once.
+Many decisions at once are taken from the leaves of a model's trees (``Forest``).
 """
 
 import copy
@@ -13,12 +13,10 @@ import hashlib
 import json
 from collections.abc import Hashable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, cast, get_args
 
 import numpy as np
-import numpy.typing as npt
 import xgboost as xgb
 
 from edfa.artifacts import (
@@ -42,13 +40,7 @@ from edfa.predictors.base import (
     masked_copies,
     sample_weights,
 )
-from edfa.predictors.booster_file import (
-    BoosterFile,
-    base_scores,
-    decode,
-    join_trees,
-    trees_of,
-)
+from edfa.predictors.booster_file import BoosterFile
 from edfa.predictors.boosting import (
     Trees,
     TreeSettings,
@@ -59,7 +51,7 @@ from edfa.predictors.boosting import (
 from edfa.predictors.monotone import check_signs
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
-__all__ = ["Forest", "SubsetXGB"]
+__all__ = ["SubsetXGB"]
 
 Mode = Literal["per_subset", "nan", "mixed"]
 MODES = get_args(Mode)
@@ -71,10 +63,6 @@ DECIDING = (
 TRAIN_FILE = "train.safetensors"
 VERSION = "xgboost_version"  # of the models in a folder
 MAX_MODELS = 512  # models held in memory
-BLOCK = 500_000  # people times leaves at once: few enough to stay in a processor's cache
-CHECKED_ROWS = (
-    64  # training rows on which a forest is compared with its booster before it is relied on
-)
 
 
 @dataclass(eq=False, repr=False)
@@ -259,10 +247,10 @@ class SubsetXGB(Predictor):
         if self.class_weight is not None:
             raise SettingError("class_weight is about outcomes; soft_labels are learnt as they are")
 
-    def _hold(self, models: "Mapping[Hashable, SubsetTrees]") -> None:
+    def _hold(self, models: Mapping[Hashable, Trees]) -> None:
         """Hold these models, by subset, and no others; other subsets may have been named before."""
         self._own_keys = None if self.kept_ is None else frozenset(map(_key, self.kept_))
-        self._models: Cache[SubsetTrees] = Cache("model work", self._most)
+        self._models: Cache[Trees] = Cache("model work", self._most)
         self._models.keep(models)
 
     @property
@@ -326,7 +314,7 @@ class SubsetXGB(Predictor):
             return state
         named = {} if self.kept_ is None else {"kept_": self.kept_}
         definite = self._definite().items()
-        hashes = {name: self._trees(mask).trees.hash for name, mask in definite}
+        hashes = {name: self._trees(mask).hash for name, mask in definite}
         return {**state, **named, "boosters_": hashes}
 
     def _definite(self) -> dict[str, BoolArray | None]:
@@ -354,17 +342,17 @@ class SubsetXGB(Predictor):
         """The model for the known features ``mask`` (features,): from memory, from disk, or trained
         now.
         """
-        return self._trees_for(mask).trees.booster
+        return self._trees_for(mask).booster
 
-    def _trees_for(self, mask: BoolArray) -> "SubsetTrees":
+    def _trees_for(self, mask: BoolArray) -> Trees:
         """The model for the known features ``mask`` (features,), with its leaves."""
         self._check_fitted()
         mask = mask & self.varies_
         return self._trees(mask if self._has_own(mask) else None)
 
-    def _trees(self, mask: BoolArray | None) -> "SubsetTrees":
+    def _trees(self, mask: BoolArray | None) -> Trees:
         """The model of its own of a subset, or with None the masked one."""
-        return self._models.get(_key(mask), lambda: self._make(mask))
+        return self._models.get(_key(mask), lambda: Trees(self._read_or_train(mask)))
 
     def cells(self, mask: BoolArray, feature: int) -> Float32Array:
         """The trees' split thresholds of a feature in the model for ``mask`` (features,), in
@@ -425,8 +413,7 @@ class SubsetXGB(Predictor):
         if self.mode == "mixed" and self.kept_ is not None:
             arrays["kept"] = self.kept_.astype(np.uint8)
         parts = {
-            f"{name}.ubj": self._trees(mask).trees.content
-            for name, mask in self._definite().items()
+            f"{name}.ubj": self._trees(mask).content for name, mask in self._definite().items()
         }
         settings = {**self._settings(), VERSION: self.xgboost_version_}
         write_parts(folder, "SubsetXGB", settings, {TRAIN_FILE: save_arrays(arrays)} | parts)
@@ -474,7 +461,7 @@ class SubsetXGB(Predictor):
             for name, mask in definite.items()
         ]
         for mask, trees in zip(definite.values(), load_boosters(files), strict=True):
-            self._models.keep({_key(mask): self._with_rows(trees, mask)})
+            self._models.keep({_key(mask): trees})
         if definite:
             self.xgboost_version_ = version
 
@@ -524,15 +511,8 @@ class SubsetXGB(Predictor):
         weights = sample_weights(self.class_weight, self.classes_[codes])
         return xgb.DMatrix(matrix, label=codes, weight=weights, nthread=1)
 
-    def _make(self, mask: BoolArray | None) -> "SubsetTrees":
-        """The model of a subset, from the folder where models are cached, or trained."""
-        return self._with_rows(Trees(self._read_or_train(mask)), mask)
-
-    def _with_rows(self, trees: Trees, mask: BoolArray | None) -> "SubsetTrees":
-        """The trees of a subset, with some training rows to try their leaves on."""
-        return SubsetTrees(trees, self.rows_[:CHECKED_ROWS].take(self._shown(mask), axis=1))
-
     def _read_or_train(self, mask: BoolArray | None) -> xgb.Booster:
+        """The model of a subset, from the folder where models are cached, or trained."""
         if self._cache_folder is None:
             return self._train(mask)
         key = _key(mask)
@@ -543,177 +523,6 @@ class SubsetXGB(Predictor):
         path = self._cache_folder / folder[:16] / f"{name[:32]}.ubj"
         shape = len(self._shown(mask)), len(self.classes_)
         return cached_booster(path, source + key, shape, lambda: self._train(mask))
-
-
-@dataclass(frozen=True, eq=False)
-class SubsetTrees:
-    """The trees of one set of known features, and their leaves.
-
-    ``rows`` (rows, columns) are training rows on which the leaves are held against the trees.
-    """
-
-    trees: Trees
-    rows: Float32Array
-
-    @cached_property
-    def forest(self) -> "Forest":
-        """The leaves, read once."""
-        return Forest.of(self.trees.booster.save_raw("json"))
-
-    @cached_property
-    def forest_agrees(self) -> bool:
-        """Whether the forest gives the rows the booster's margins: XGBoost may change what it
-        writes.
-        """
-        rows, column = self.rows.copy(), np.zeros(1, dtype=np.intp)
-        rows[:, 0] = rows[0, 0]
-        margins = self.forest.margins(rows, column, rows[0, :1])[:, 0]
-        booster = self.trees.booster
-        difference = np.abs(margins - booster.inplace_predict(rows, predict_type="margin"))
-        return bool(difference.max() <= self.forest.tolerance)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """What is sent to another process reads the leaves again."""
-        return type(self), (self.trees, self.rows)
-
-
-@dataclass(frozen=True, eq=False)
-class Forest:
-    """The leaves of trees with one output: what the trees decide when one value changes at a time,
-    from sums over leaves instead of walks down the trees.
-
-    A leaf is reached by everybody whose values all lie between its bounds. When one column changes,
-    whether the others lie between theirs stays as it is: that is worked out once for each person,
-    and every candidate value of the column costs one product of matrices, several times less than a
-    prediction by the trees. Sums come out in another order than the trees', so that what lies too
-    near to the decision threshold must be left to them.
-
-    Parameters
-    ----------
-    value
-        (leaves,) what each leaf adds to the log odds.
-    low, high
-        (columns, leaves) the values that reach a leaf: from ``low`` (included) to ``high`` (not
-        included).
-    tree
-        (leaves,) the tree of each leaf.
-    base
-        The log odds that all sums begin with.
-    thresholds
-        For each column, all values at which a tree splits it, in ascending order.
-
-    Examples
-    --------
-    >>> import xgboost as xgb
-    >>> rows = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32)
-    >>> booster = xgb.train({"objective": "binary:logistic"}, xgb.DMatrix(rows,
-    ...     rows.sum(axis=1) > 0), 5)
-    >>> forest = Forest.of(booster.save_raw("json"))
-    >>> margins = forest.margins(rows[:3], np.array([1, 1]), np.array([-2.0, 2.0], "float32"))
-    >>> margins.shape, bool((margins[:, 0] < margins[:, 1]).all())
-    ((3, 2), True)
-    """
-
-    value: Float32Array
-    low: Float32Array
-    high: Float32Array
-    tree: IntArray
-    base: float
-    thresholds: tuple[Float32Array, ...]
-
-    @classmethod
-    def of(cls, model: bytes | bytearray) -> "Forest":
-        """Read the leaves of a booster with one output, as XGBoost wrote it (JSON or UBJSON)."""
-        learner = decode(bytes(model))["learner"]
-        trees = trees_of(learner)["trees"]
-        features = int(learner["learner_model_param"]["num_feature"])
-        probability = np.clip(base_scores(learner)[0], 1e-9, 1 - 1e-9)
-        size = np.array([len(tree["left_children"]) for tree in trees])
-        root = np.cumsum(size) - size
-        tree = np.repeat(np.arange(len(trees)), size)
-        left, right, column = (
-            join_trees(trees, name).astype(np.intp)
-            for name in ("left_children", "right_children", "split_indices")
-        )
-        split = join_trees(trees, "split_conditions")
-        inner = left >= 0
-        low = np.full((features, len(left)), -np.inf, dtype=np.float32)
-        high, level = -low, root
-        while len(level := level[inner[level]]):
-            below, above = left[level] + root[tree[level]], right[level] + root[tree[level]]
-            for child in (below, above):
-                low[:, child], high[:, child] = low[:, level], high[:, level]
-            high[column[level], below] = np.minimum(high[column[level], below], split[level])
-            low[column[level], above] = np.maximum(low[column[level], above], split[level])
-            level = np.concatenate([below, above])
-        finite = inner & np.isfinite(split)  # an infinite split parts known from unknown values
-        thresholds = tuple(np.unique(split[finite & (column == j)]) for j in range(len(low)))
-        # XGBoost stores leaf values in the array of split conditions.
-        return cls(
-            split[~inner],
-            low[:, ~inner],
-            high[:, ~inner],
-            tree[~inner],
-            float(np.log(probability / (1 - probability))),
-            thresholds,
-        )
-
-    @cached_property
-    def tolerance(self) -> float:
-        """The largest difference between two sums of the same leaves in different orders."""
-        largest = np.zeros(int(self.tree.max(initial=-1)) + 1)
-        np.maximum.at(largest, self.tree, np.abs(self.value))
-        return float(
-            4 * len(largest) * np.finfo(np.float32).eps * (largest.sum() + abs(self.base) + 1)
-        )
-
-    def margins(self, known: Float32Array, column: IntArray, value: Float32Array) -> Float32Array:
-        """The log odds of each person with one value replaced, for each of several candidate
-        values.
-
-        Parameters
-        ----------
-        known
-            (people, columns) the values of each person.
-        column, value
-            (candidates,) which column is replaced, and by which value.
-
-        Returns
-        -------
-        (people, candidates).
-        """
-        margins = np.empty((len(known), len(column)), dtype=np.float32)
-        outside = [self._outside(j, known[:, j]) for j in range(known.shape[1])]
-        candidates = [(j, np.flatnonzero(column == j)) for j in np.unique(column).tolist()]
-        leaf_values = [(self._inside(j, value[which]) * self.value).T for j, which in candidates]
-        step = max(1, BLOCK // len(self.value))
-        for first in range(0, len(known), step):
-            part = slice(first, first + step)
-            misses = np.zeros(
-                (len(known[part]), len(self.value)), dtype=np.uint8
-            )  # columns that keep one out of a leaf
-            for out, row in outside:
-                misses += out[row[part]]
-            for (j, which), values in zip(candidates, leaf_values, strict=True):
-                out, row = outside[j]
-                reachable = (misses == out[row[part]]).astype(
-                    np.float32
-                )  # nothing keeps them out but this column
-                margins[part, which] = reachable @ values
-        return margins + np.float32(self.base)
-
-    def _outside(self, column: int, values: Float32Array) -> tuple[npt.NDArray[np.uint8], IntArray]:
-        """Which leaves the distinct values of a column do not reach (distinct, leaves), and which
-        of these each is.
-        """
-        distinct, row = np.unique(values, return_inverse=True)
-        return (~self._inside(column, distinct)).view(np.uint8), row.reshape(-1)
-
-    def _inside(self, column: int, values: Float32Array) -> BoolArray:
-        """Which values lie between a leaf's bounds (values, leaves)."""
-        return np.asarray(
-            (values[:, None] >= self.low[column]) & (values[:, None] < self.high[column])
-        )
 
 
 def _of_soft_labels(matrix: Float32Array, soft_labels: Float32Array) -> xgb.DMatrix:

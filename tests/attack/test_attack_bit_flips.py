@@ -18,8 +18,7 @@ import edfa
 from edfa import Advisor, SubsetXGB
 from edfa.errors import UnreadableError
 from edfa.predictors.booster_file import BoosterFile, check_boosters
-from edfa.predictors.boosting import load_boosters
-from edfa.predictors.xgb import Forest
+from edfa.predictors.boosting import Forest, load_boosters
 from edfa.writing import list_files
 
 FLIPS, REHASHED, CACHED, RAW = 500, 200, 50, 400
@@ -146,7 +145,7 @@ for classes in (2, 3):
 def booster_file(classes):
     codes = np.digitize(SUM, [0.0] if classes == 2 else [-0.5, 0.5])
     model = SubsetXGB("nan", n_estimators=5).fit(ROWS, codes)
-    return BoosterFile("model.ubj", model._trees(None).trees.content, 6, classes)
+    return BoosterFile("model.ubj", model._trees(None).content, 6, classes)
 
 
 @pytest.mark.long
@@ -165,7 +164,7 @@ def test_what_xgboost_writes_is_read(classes):
     ):
         codes = np.digitize(SUM, [0.0] if classes == 2 else [-0.5, 0.5])
         model = SubsetXGB("nan", **({"n_estimators": 3} | settings)).fit(ROWS, codes)
-        content = model._trees(None).trees.content
+        content = model._trees(None).content
         (version,) = check_boosters([BoosterFile("model.ubj", content, 6, classes)])
         assert len(version) == 3
         for wrong in (

@@ -236,11 +236,11 @@ def test_other_versions_read_it_and_do_not_change_what_it_is(copy, monkeypatch, 
 def test_trees_are_the_same_bytes_after_they_were_read():
     model = tiny().fitted.model
     for mask in model._definite().values():
-        trees = model._trees(mask).trees
+        trees = model._trees(mask)
         content = trees.content
-        file = boosting.BoosterFile("x", content, model._width(mask), 2)
+        file = boosting.BoosterFile("x", content, len(model._shown(mask)), 2)
         for again in (boosting.load_boosters([file])[0], trees):
-            again.booster.inplace_predict(np.zeros((1, model._width(mask)), dtype=np.float32))
+            again.booster.inplace_predict(np.zeros((1, len(model._shown(mask))), dtype=np.float32))
             assert bytes(again.booster.save_raw("ubj")) == again.content == content
             assert again.hash == trees.hash
 

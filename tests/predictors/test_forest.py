@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import edfa
 from edfa import SubsetXGB
 from edfa.predictors import align
-from edfa.predictors.xgb import Forest
+from edfa.predictors.boosting import Forest
 
 TABLE = edfa.load("german")
 X, Y = TABLE.train.X, TABLE.train.y
