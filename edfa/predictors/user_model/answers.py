@@ -7,7 +7,6 @@ and each call is counted. A ``RowLimit`` stops a step that would ask about too m
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from edfa.typing import Float32Array, Float64Array
 __all__ = ["Answers", "Asked", "RowLimit"]
 
 MAX_REMEMBERED = 100_000  # rows whose answers are remembered
+COUNTING = threading.Lock()  # held while something is added to an ``Asked``
 MAX_LOOKED_UP = 4_096  # rows in one question, up to which each is looked up; more are asked about
 
 
@@ -99,14 +99,6 @@ class Answers:
         default_factory=lambda: Cache("model work", MAX_REMEMBERED), repr=False
     )
     _pinned: dict[bytes, Float64Array] = field(default_factory=dict, repr=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Everything but the lock, to send to another process."""
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.Lock())
 
     def __call__(
         self,
@@ -151,7 +143,7 @@ class Answers:
             fresh = dict(zip(unknown, asked, strict=True))
             self._remembered.keep(fresh)
             known |= fresh
-        with self._lock:
+        with COUNTING:
             self.asked.remembered += len(keys) - len(unknown)
         return np.array([known[key] for key in keys])
 
@@ -173,7 +165,7 @@ class Answers:
 
     def count(self, calls: int, rows: int) -> None:
         """Count what was asked of the model, here or elsewhere."""
-        with self._lock:
+        with COUNTING:
             self.asked.calls += calls
             self.asked.rows += rows
 
