@@ -160,8 +160,9 @@ class Source:
         -------
         The positions of those people (n,), and the model's probabilities of them (n, classes).
         """
+        nobody = np.zeros(0, dtype=np.intp), np.zeros((0, len(self.order)))
         if self.frames is None:
-            return np.zeros(0, dtype=np.intp), np.zeros((0, len(self.order)))
+            return nobody
         columns = list(self.frames.columns)
         given = frame[columns].reset_index(drop=True)
         ours = self.frames.encoder.decode(X)[columns].astype(object)
@@ -169,7 +170,7 @@ class Source:
         differs = (ours != theirs) & ~(ours.isna() & theirs.isna())
         rows = np.flatnonzero(differs.any(axis=1))
         if not len(rows):
-            return rows, np.zeros((0, len(self.order)))
+            return nobody
         asked = cast_frame(given.iloc[rows].reset_index(drop=True), self.frames.dtypes)
         return rows, self._in_order(self.own.ask(asked))
 
