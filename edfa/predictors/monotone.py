@@ -183,13 +183,16 @@ def check_directions(
     subsets = random.random((2 * SUBSETS, rows.shape[1])) < random.random((2 * SUBSETS, 1))
     subsets[:SUBSETS] = True
     known = subsets[np.arange(len(people)) % len(subsets)]
-    checked = [j for j, sign in enumerate(wanted) if sign and predictor.varies_[j]]
-    checks = (
-        _check_column(predictor, people, known, j, _better(rows[:, j], wanted[j])) for j in checked
-    )
     return DirectionCheck(
         len(people),
-        tuple(FeatureCheck(names[j], *part) for j, part in zip(checked, checks, strict=True)),
+        tuple(
+            FeatureCheck(
+                names[j],
+                *_check_column(predictor, people, known, j, _better(rows[:, j], sign)),
+            )
+            for j, sign in enumerate(wanted)
+            if sign and predictor.varies_[j]
+        ),
     )
 
 

@@ -149,14 +149,14 @@ class UserModel(Predictor):
             source = Source.of_table(self.own, self._table)
         else:
             source = Source.of_matrix(self.own, self.classes_, matrix.shape[1])
-        self._use(source)
+        self._use(source.with_prepared(matrix))
         chances = self.ask(matrix)
         self._check_steady(matrix, chances)
         self._warn_of_order(chances, codes)
         self.prior_ = chances.mean(axis=0)
-        self._use(source.with_prepared(matrix), self._answers)
         self.usage_ = permutation_usage(self.ask, self.decide, matrix, self.seed)
-        self.needed_, self.fill_ = source.reads & self.usage_.used, matrix[0]
+        self.needed_: BoolArray = source.reads & self.usage_.used
+        self.fill_ = matrix[0]
         self.cover_ = matrix[_covering(matrix)]
         categorical, k = source.categorical, self.n_completions
         self.view_: SubsetXGB | Neighbours = (
@@ -177,13 +177,10 @@ class UserModel(Predictor):
         check_count("max_rows", self.max_rows, 1, optional=True)
         check_seed(self.seed)
 
-    def _use(self, source: Source, answers: Answers | None = None) -> None:
-        """Ask by a source from here on; what was answered already stays, where ``answers`` are
-        given.
-        """
+    def _use(self, source: Source) -> None:
+        """Ask by a source from here on; nothing that was answered before is remembered."""
         self.source_, self.varies_ = source, source.reads
-        self._answers = answers or Answers(source.ask, self.batch_rows)
-        self._answers.ask = source.ask
+        self._answers = Answers(source.ask, self.batch_rows)
 
     @property
     def reads_given(self) -> bool:  # type: ignore[override]
@@ -208,8 +205,7 @@ class UserModel(Predictor):
     @property
     def needs(self) -> BoolArray:
         """The features that the model uses, (features,)."""
-        needed: BoolArray = self.needed_
-        return needed
+        return self.needed_
 
     def for_people(self, given: tuple[Given, ...] = (), count: int = 1) -> Self:
         """The model as it is asked about ``count`` people of an interview or a file: with the
