@@ -4,7 +4,6 @@ in its data types.
 Each distinct code of a column is decoded and cast once and remembered (``Lookup``).
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -114,7 +113,7 @@ class FrameMaker:
     ) -> None:
         self.encoder = encoder
         self.columns = tuple(columns)
-        if twice := [name for name, count in Counter(self.columns).items() if count > 1]:
+        if twice := [name for name in self.columns if self.columns.count(name) > 1]:
             raise ColumnError(f"the model wants column {twice[0]!r} more than once")
         given = {} if dtypes is None else dtypes
         self.dtypes = {

@@ -9,7 +9,7 @@ float32, and a HistGradientBoostingClassifier with categories is converted silen
 skl2onnx (20 to 40 % of decisions); ask ``compare_answers`` about rows that neither was fitted on.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -148,21 +148,13 @@ class OnnxModel:
         answer = self._session.run([self._output.name], self._feed(frame))[0]
         if not self._by_class:
             return np.asarray(answer, dtype=float)
-        return np.array(
-            [[row[label] for label in self._labels(answer)] for row in answer], dtype=float
-        )
+        labels = getattr(self, "classes_", sorted(answer[0]) if answer else ())
+        return np.array([[row[label] for label in labels] for row in answer], dtype=float)
 
     @property
     def _by_class(self) -> bool:
         """Whether the answer is a list of dictionaries from class to probability."""
         return str(self._output.type).startswith("seq(map")
-
-    def _labels(self, answer: Sequence[Mapping[Any, float]]) -> Sequence[Any]:
-        """The classes in an answer by class, in the order of the probabilities."""
-        if hasattr(self, "classes_"):
-            labels: list[Any] = self.classes_.tolist()
-            return labels
-        return sorted(answer[0]) if answer else ()
 
     def _check_input(self, given: Any) -> None:
         """Raise ModelError for an input that is neither a column nor a matrix of numbers."""
