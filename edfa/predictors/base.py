@@ -177,8 +177,21 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return tuple(-sign for sign in signs) if self.favourable == 0 else signs
 
     def predict_proba(self, X: Any) -> Float64Array:  # noqa: N803
-        """Probabilities (people, classes) from what is known of each person in ``X`` (people,
-        features).
+        """Probabilities from what is known of each person.
+
+        Parameters
+        ----------
+        X
+            Encoded people, (people, features); NaN where a value is not known.
+
+        Returns
+        -------
+        (people, classes); each row adds up to one.
+
+        Raises
+        ------
+        DataError
+            If ``X`` is no matrix of numbers with as many columns as in training.
         """
         self._check_fitted()
         matrix = self._check_rows(X, self.n_features_in_)
@@ -189,11 +202,21 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return probabilities
 
     def predict_known(self, mask: BoolArray, known: Float32Array) -> Float64Array:
-        """Probabilities (people, classes) of people of whom the same features are known.
+        """Probabilities of people who know the same features.
 
-        ``mask`` (features,) marks the known features and ``known`` (people, known features) holds
-        their values. The answers are those of ``predict_proba``, without its checks, for callers
-        that ask about many people at once.
+        The answers are those of ``predict_proba``, without its checks, for callers that ask about
+        many people at once.
+
+        Parameters
+        ----------
+        mask
+            Which features are known, (features,).
+        known
+            Their values, (people, known features).
+
+        Returns
+        -------
+        (people, classes).
         """
         used = mask & self.varies_  # a column that never varied has taught nothing
         if not used.any():
@@ -205,8 +228,16 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return np.concatenate([self._answer(used, part) for part in parts])
 
     def decide(self, probabilities: Float64Array) -> IntArray:
-        """The position in ``classes_`` of the decision for each row of ``probabilities`` (people,
-        classes).
+        """Decisions, by the threshold where there is one.
+
+        Parameters
+        ----------
+        probabilities
+            (people, classes).
+
+        Returns
+        -------
+        The position in ``classes_`` of the decision for each row, (people,).
         """
         if self.threshold is None:
             return np.asarray(probabilities.argmax(axis=1))
@@ -266,12 +297,20 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return decisions
 
     def cells(self, mask: BoolArray, feature: int) -> Float32Array | None:
-        """The thresholds, ascending, between which values of a feature make no difference to the
-        model.
+        """The thresholds between which values of a feature make no difference to the model.
 
-        ``mask`` (features,) marks what is known. A value x lies in the cell
-        ``searchsorted(thresholds, x, side="right")``; two values of one cell get the same answer.
-        None if every value may make a difference.
+        Parameters
+        ----------
+        mask
+            Which features are known, (features,).
+        feature
+            The position of the feature.
+
+        Returns
+        -------
+        Ascending thresholds: a value x lies in the cell ``searchsorted(thresholds, x,
+        side="right")``, and two values of one cell get the same answer. None if every value may
+        make a difference.
         """
         return None
 
@@ -289,8 +328,16 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return self.varies_
 
     def is_enough(self, known: BoolArray) -> Any:
-        """Whether everything that the model uses is ``known``: (features,) gives one truth value,
-        (people, features) one a person.
+        """Whether everything that the model uses is known.
+
+        Parameters
+        ----------
+        known
+            (features,) or (people, features).
+
+        Returns
+        -------
+        One truth value, or one for each person.
         """
         return known[..., self.needs].all(axis=-1)
 
@@ -578,10 +625,16 @@ class ModelCache:
 
 
 def by_mask(matrix: Float32Array) -> Iterator[tuple[BoolArray, IntArray]]:
-    """Group the rows of ``matrix`` (people, features) that know the same features.
+    """Group people who know the same features.
 
-    Yields each mask of known features (features,) with the positions of its rows, in ascending
-    order.
+    Parameters
+    ----------
+    matrix
+        Encoded people, (people, features); NaN where a value is not known.
+
+    Yields
+    ------
+    Each mask of known features (features,) with the positions of its rows, in ascending order.
     """
     known = ~np.isnan(matrix)
     if len(known) == 1:
@@ -621,7 +674,17 @@ def smallest(distance: Float64Array, k: int) -> IntArray:
 
 
 def class_probabilities(predictions: Any) -> Float64Array:
-    """XGBoost's predictions as probabilities (people, classes) that add up to one."""
+    """XGBoost's predictions as probabilities.
+
+    Parameters
+    ----------
+    predictions
+        (people,) probabilities of the second of two classes, or (people, classes).
+
+    Returns
+    -------
+    (people, classes), in float64; each row adds up to one.
+    """
     predicted = np.asarray(predictions)
     if predicted.ndim == 2:
         return np.asarray(predicted / predicted.sum(axis=1, keepdims=True, dtype=float))
@@ -651,8 +714,17 @@ def sample_weights(class_weight: ClassWeight, classes: AnyArray) -> Float32Array
 def inner_split(codes: Int64Array, seed: int) -> tuple[IntArray, IntArray]:
     """Split rows into those to learn from and a fifth of each class to stop early by.
 
-    ``codes`` (rows,) are the classes. Returns two arrays of row positions; with few rows the second
-    is empty.
+    Parameters
+    ----------
+    codes
+        The class of each row, (rows,).
+    seed
+        Decides which rows are held out.
+
+    Returns
+    -------
+    Positions of the rows to learn from, and of those held out; with fewer than 50 rows, or fewer
+    than five of a class, none are held out.
     """
     if len(codes) < MIN_INNER or np.bincount(codes).min() < 5:
         return np.arange(len(codes)), np.zeros(0, dtype=np.intp)
@@ -665,7 +737,21 @@ def inner_split(codes: Int64Array, seed: int) -> tuple[IntArray, IntArray]:
 def masked_copies(
     matrix: Float32Array, codes: Int64Array, seed: int
 ) -> tuple[Float32Array, Int64Array]:
-    """Each row several times, with a uniform number of its features known and NaN elsewhere."""
+    """Each row ten times, with a uniform number of its features known and NaN elsewhere.
+
+    Parameters
+    ----------
+    matrix
+        Encoded rows, (rows, features).
+    codes
+        A whole number for each row, (rows,), such as its class.
+    seed
+        Decides what is hidden.
+
+    Returns
+    -------
+    The copies, (10 rows, features), and the number of each, (10 rows,).
+    """
     random = np.random.default_rng(seed)
     copies = np.tile(matrix, (COPIES, 1))
     share_hidden = random.random((len(copies), 1))

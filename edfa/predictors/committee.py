@@ -159,7 +159,19 @@ class Committee:
         return self
 
     def decide(self, member: int, rows: Float32Array) -> IntArray:
-        """What one member decides about complete rows: class codes (n,) from rows (n, features)."""
+        """What one member decides about complete people.
+
+        Parameters
+        ----------
+        member
+            The position of the member.
+        rows
+            Complete encoded people, (n, features).
+
+        Returns
+        -------
+        Class codes, (n,).
+        """
         return self.decide_shown(member, np.ascontiguousarray(rows[:, self.columns]))
 
     def decide_shown(self, member: int, rows: Float32Array) -> IntArray:
@@ -176,8 +188,17 @@ class Committee:
         return count * self._trees <= TOGETHER and self._merged is not None
 
     def decide_together(self, rows: Float32Array) -> IntArray:
-        """What all members decide about complete rows (n, shown features), (members, n); as
-        ``decide_shown``.
+        """What all members decide about complete people, in one call of XGBoost where that is
+        possible.
+
+        Parameters
+        ----------
+        rows
+            The columns that are shown, (n, shown features).
+
+        Returns
+        -------
+        Class codes, (members, n); the same as ``decide_shown`` gives one after the other.
         """
         if not len(rows) or self._merged is None:
             return np.stack([self.decide_shown(member, rows) for member in range(len(self))])
@@ -213,8 +234,19 @@ class Committee:
 
     @classmethod
     def from_folder(cls, folder: str | Path | Folder, model: Predictor) -> Self:
-        """Read what ``to_folder`` wrote, each part checked against its hash; they decide by
-        ``model``'s threshold.
+        """Read what ``to_folder`` wrote, each part checked against its hash.
+
+        Parameters
+        ----------
+        folder
+            A folder on disk, or one that was read into memory.
+        model
+            The model whose threshold turns probabilities into decisions.
+
+        Raises
+        ------
+        UnreadableError
+            If it holds something else, is damaged, or has fewer than two members.
         """
         _, parts = read_parts(folder, "Committee")
         with readable(folder_name(folder)):
@@ -260,8 +292,16 @@ def _data(model: Any, shown: Float32Array, codes: Int64Array) -> xgb.DMatrix:
 
 
 def _draw(y: Int64Array, random: np.random.Generator, share: float) -> IntArray:
-    """A share of the number of people, drawn with replacement, with somebody of every class among
-    them.
+    """Positions of people, drawn with replacement, with one of every class among them.
+
+    Parameters
+    ----------
+    y
+        The class of each person, (people,).
+    random
+        Draws them.
+    share
+        How many are drawn, as a share of the number of people.
     """
     count = max(2, int(share * len(y)))
     drawn = random.integers(len(y), size=count)

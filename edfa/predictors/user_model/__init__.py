@@ -1,1 +1,1 @@
-"""A fitted user model: asked, read, kept."""
+"""A fitted user model: how it is asked, read from a file, and completed by a view of its own."""

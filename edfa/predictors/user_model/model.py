@@ -1,5 +1,5 @@
-"""A fitted user model as a predictor: it decides, and something else speaks while
-facts are missing.
+"""A fitted user model as a predictor: it decides, and something else speaks while facts are
+missing.
 
 With everything known the answer is the model's own. It cannot answer from a part of the features,
 and must never be handed "not asked yet" as if it were a missing value. What it would probably say
@@ -134,8 +134,19 @@ class UserModel(Predictor):
     def fit_table(self, train: Table, *, progress: Progress | None = None) -> Self:
         """Get to know the training people of a table; the model itself stays as it is.
 
-        ColumnError if the model wants a column that the card has not; ModelError if it knows other
-        classes, fails, or answers one question in two ways.
+        Parameters
+        ----------
+        train
+            The training part of a table, with the card and the encoder.
+        progress
+            Called once, at the end.
+
+        Raises
+        ------
+        ColumnError
+            If the model wants a column that the card has not.
+        ModelError
+            If it knows other classes, fails, or answers one question in two ways.
         """
         self._table = train
         try:
@@ -221,11 +232,18 @@ class UserModel(Predictor):
         return not self.is_enough(known).all()
 
     def over_completions(self, completions: Float32Array, favourable: int) -> Self:
-        """The model that answers, about one person with some known facts replaced, the share of
-        ``completions`` (k, features) in which it decides for each class.
+        """The model that decides about one person by most of their likely completions.
 
-        What is not known stays as it is in the completions. The ``favourable`` class is decided
-        for where it is the decision in more than half of them.
+        It answers, about the person with some known facts replaced, the share of completions in
+        which this model decides for each class. What is not known stays as it is in the
+        completions.
+
+        Parameters
+        ----------
+        completions
+            The person, completed in several ways, (k, features).
+        favourable
+            The position of the class that needs more than half of them.
         """
         other = copy.copy(self)
         other._completions = completions
@@ -239,8 +257,22 @@ class UserModel(Predictor):
         return self._answers.asked
 
     def ask(self, rows: Float32Array) -> Float64Array:
-        """The model's own probabilities (n, classes) of complete encoded rows (n, features), kept
-        by row.
+        """The model's own answers, remembered by row.
+
+        Parameters
+        ----------
+        rows
+            Complete encoded people, (n, features). What the model does not read makes no
+            difference.
+
+        Returns
+        -------
+        Probabilities (n, classes) in the order of the card's classes.
+
+        Raises
+        ------
+        ModelError
+            If the model fails, or a step asks about more than ``max_rows`` rows.
         """
         read = self._read(np.asarray(rows, dtype=np.float32))
         return self._answers(read, self.given, self._limit)
@@ -252,12 +284,18 @@ class UserModel(Predictor):
         )
 
     def remember(self, X: Float32Array, frame: pd.DataFrame) -> None:  # noqa: N803
-        """Keep what the model says of people as they were given, where encoding cannot express all
+        """Set what the model says of people as they were given, where encoding cannot express all
         of it.
 
         A level that training never showed, or a number out of range, is another one once it is
-        encoded. ``X`` (people, features) are the encoded facts of the people of ``frame``,
-        complete.
+        encoded.
+
+        Parameters
+        ----------
+        X
+            The encoded people of ``frame``, complete, (people, features).
+        frame
+            The people as they were given.
         """
         rows, answers = self.source_.ask_given(X, frame)
         self._answers.count(int(len(rows) > 0), len(rows))
@@ -297,6 +335,16 @@ class UserModel(Predictor):
         """Write the model where it has a safe file, and what was learnt beside it; no pickle.
 
         A function or a torch module is in no file, and is passed again to ``from_folder``.
+
+        Parameters
+        ----------
+        folder
+            A new folder, or one that holds a ``UserModel``, which is replaced.
+
+        Raises
+        ------
+        ModelError
+            If the model answers otherwise than it did when it was wrapped.
         """
         self._check_savable()
         if apart := self._count_otherwise():
@@ -323,8 +371,21 @@ class UserModel(Predictor):
 
     @classmethod
     def from_folder(cls, folder: str | Path | Folder, model: Any = None) -> Self:
-        """Read what ``to_folder`` wrote; ``model`` is passed where it is in no file, and must be
-        the same one.
+        """Read what ``to_folder`` wrote.
+
+        Parameters
+        ----------
+        folder
+            A folder on disk, or one that was read into memory.
+        model
+            The model, where it is in no file; else None.
+
+        Raises
+        ------
+        UnreadableError
+            If the folder is damaged, or its model is another one.
+        ModelError
+            If the ``model`` is missing, or answers otherwise than the one that was wrapped.
         """
         settings, parts = read_parts(folder, "UserModel")
         with readable(folder_name(folder)):
@@ -473,8 +534,18 @@ class UserModel(Predictor):
         return None if self._completions is not None or self.is_enough(mask) else self.mixed
 
     def differentiable(self, mask: BoolArray) -> Callable[[Any], Any] | None:
-        """A torch module of encoded people as a function from rows to logits; None for any other
-        model or mask.
+        """The logits of a torch module of encoded people, as a function through which gradients
+        flow.
+
+        Parameters
+        ----------
+        mask
+            Which features are known, (features,).
+
+        Returns
+        -------
+        A function from rows (n, features) to logits (n, classes); None for any other model, or
+        where something is not known.
         """
         if self.own.kind != "torch" or self.source_.frames is not None or not mask.all():
             return None
