@@ -4,7 +4,6 @@
 and ``ModelCache`` holds what is worked out once for a model and a set of known features.
 """
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -383,10 +382,12 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         For a model that reads what encoding cannot express; any other has no use for it.
         """
 
-    def __copy__(self) -> Self:
-        """Another model of the same settings and state; both share what is cached for them."""
+    def _with(self, **attributes: Any) -> Self:
+        """A model like this one in which some attributes have other values; both share everything
+        else, caches included.
+        """
         other = type(self).__new__(type(self))
-        other.__dict__.update(self.__dict__)
+        other.__dict__.update(self.__dict__ | attributes)
         return other
 
     @property
@@ -564,10 +565,8 @@ def align(predictor: Model, columns: Iterable[int]) -> Model:
     shown, width = tuple(sorted(columns)), len(predictor.varies_)
     if any(not 0 <= column < width for column in shown):
         raise SettingError(f"columns must be from 0 to {width - 1}, not {shown}")
-    view = copy.copy(predictor)
-    view.varies_ = predictor.varies_ & np.isin(np.arange(width), shown)
-    view._token = predictor.cache_key, shown
-    return view
+    varies = predictor.varies_ & np.isin(np.arange(width), shown)
+    return predictor._with(varies_=varies, _token=(predictor.cache_key, shown))
 
 
 class ModelCache:

@@ -6,7 +6,6 @@ start set always known: the states a person passes through are then all seen in 
 as often as large ones.
 """
 
-import json
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -328,7 +327,7 @@ class Neural(Predictor):
         arrays |= {"prior": self.prior_, "classes": np.asarray(self.classes_)}
         arrays |= {f"k.{i}": knots for i, knots in enumerate(self.knots_)}
         parts = {MODEL_FILE: save_arrays(arrays)}
-        write_parts(folder, type(self).__name__, json.loads(json.dumps(self._settings())), parts)
+        write_parts(folder, type(self).__name__, self._settings(), parts)
 
     @classmethod
     def from_folder(cls, folder: str | Path | Folder) -> Self:

@@ -8,7 +8,6 @@ other set is answered by the one masked model.
 Many decisions at once are taken from the leaves of a model's trees (``Forest``).
 """
 
-import copy
 import hashlib
 import json
 from collections.abc import Hashable, Mapping
@@ -291,9 +290,7 @@ class SubsetXGB(Predictor):
                 f"subsets are named for a SubsetXGB of mode 'mixed', not {self.mode!r}"
             )
         sets = np.asarray(masks, dtype=bool).reshape(-1, self.n_features_in_) & self.varies_
-        model = copy.copy(self)
-        model.kept_ = np.unique(sets[sets.any(axis=1)], axis=0)
-        model._token = object()
+        model = self._with(kept_=np.unique(sets[sets.any(axis=1)], axis=0), _token=object())
         model._hold(self._models.find(map(_key, model._definite().values())))
         return model
 

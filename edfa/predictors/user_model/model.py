@@ -8,7 +8,6 @@ probabilities, or by asking it about likely completions. Whether a plan survives
 the model itself.
 """
 
-import copy
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -119,6 +118,7 @@ class UserModel(Predictor):
     given = cast("tuple[Given, ...] | None", None)  # None: it is asked about people of a table
     _limit = cast("RowLimit | None", None)
     _completions = cast("Float32Array | None", None)
+    _decider = cast("UserModel", None)  # whose decisions over the completions are counted
 
     own: FittedModel
     partial: Partial = "distilled"
@@ -222,10 +222,8 @@ class UserModel(Predictor):
         """The model as it is asked about ``count`` people of an interview or a file: with the
         numbers that they gave, and about at most ``max_rows`` rows for each of them.
         """
-        other = copy.copy(self)
-        other.given = given
-        other._limit = None if self.max_rows is None else RowLimit(self.max_rows * max(1, count))
-        return other
+        limit = None if self.max_rows is None else RowLimit(self.max_rows * max(1, count))
+        return self._with(given=given, _limit=limit)
 
     def decides_by_completions(self, known: BoolArray) -> bool:
         """Whether something is missing, of anybody, that the model uses."""
@@ -245,11 +243,9 @@ class UserModel(Predictor):
         favourable
             The position of the class that needs more than half of them.
         """
-        other = copy.copy(self)
-        other._completions = completions
-        other._decider = self
-        other.threshold, other.favourable = 0.5, favourable
-        return other
+        return self._with(
+            _completions=completions, _decider=self, threshold=0.5, favourable=favourable
+        )
 
     @property
     def asked_(self) -> Asked:
@@ -451,10 +447,7 @@ class UserModel(Predictor):
         """
         if self.mixed is None:
             return self
-        other = copy.copy(self)
-        other.view_ = self.mixed.keeping(masks)
-        other._token = object()
-        return other
+        return self._with(view_=self.mixed.keeping(masks), _token=object())
 
     @property
     def acquisition_model(self) -> Predictor:
