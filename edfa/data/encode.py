@@ -10,7 +10,7 @@ Three borders, three policies:
 
 - **Rules** (``encode_one``): whatever training never showed is an error.
 - **What a person tells** (``encode_fact``, ``encode_person``): a number slightly outside the range
-  moves to its edge, which ``at_edge`` reports; an ordinal number that training never showed moves
+  moves to its edge, which ``find_flag`` reports; an ordinal number that training never showed moves
   to the nearest one. An error is only what cannot be: an unknown level, words for a number, a gap
   where training had none, a negative number where none was, and a number farther beyond the range
   than the range is wide, which is a typing error.
@@ -23,11 +23,10 @@ The range is what training showed, widened by the card's ``range`` where that is
 
 import json
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -81,8 +80,8 @@ class Flag:
     taken: Any = None
 
 
-class _Column(ABC):
-    """What the encodings of all kinds of features share: one value at a time."""
+class _Column(Protocol):
+    """What ``Measure`` and ``Levels`` share: how one value is checked and encoded."""
 
     name: str
     whole: bool
@@ -90,49 +89,43 @@ class _Column(ABC):
     words: bool = False
 
     @property
-    @abstractmethod
     def slots(self) -> Float32Array:
         """The code of each state, (states,)."""
 
     @property
-    @abstractmethod
     def ends(self) -> tuple[float, float]:
         """The lowest and the highest number that is understood."""
 
-    @abstractmethod
     def _read(self, value: Any) -> Any:
         """One value as a number or a word of this column, None for a gap; FactError for others."""
 
-    @abstractmethod
     def _code(self, answer: Any) -> float | None:
         """The code of a number or a word; None if training never showed it."""
 
-    @abstractmethod
     def _nearest(self, number: float) -> float:
         """The number that training showed and that is nearest to another one."""
 
-    @abstractmethod
     def _never_seen(self, answer: Any) -> FactError:
         """The error that names a number or a word that training never showed."""
 
-    def at_edge(self, value: Any) -> float | None:
-        """The number that stands for one that training never showed: the end of the range, or the
-        nearest ordinal number. None: the value is taken as it is.
-
-        FactError for a number that cannot be: negative where none is, or as far outside the range
-        as a typing error.
-        """
-        answer = None if self.words else self._read(value)
-        if answer is None or answer in self.states or self._code(answer) is not None:
-            return None
-        low, high = self.ends
-        if answer < 0 <= low or max(low - answer, answer - high) > high - low:
-            raise self._never_seen(answer)
-        edge = self._nearest(answer)
-        return int(edge) if self.whole and edge.is_integer() else edge
-
     def encode_one(self, value: Any) -> float:
-        """The code of one value; FactError unless training showed it."""
+        """Encode a value that training showed.
+
+        Parameters
+        ----------
+        value
+            A number, a word, or None for a value that is truly missing; numbers may be texts.
+
+        Returns
+        -------
+        float
+            Its code in the matrix that models read.
+
+        Raises
+        ------
+        FactError
+            If training never showed the value.
+        """
         answer = self._read(value)
         if answer in self.states:
             return float(self.slots[self.states.index(answer)])
@@ -143,22 +136,47 @@ class _Column(ABC):
         return code
 
     def encode_fact(self, value: Any) -> float:
-        """The code of what a person tells, moved as ``at_edge`` says."""
-        edge = self.at_edge(value)
-        return self.encode_one(value if edge is None else edge)
+        """Encode what a person tells: as ``encode_one`` does, or the value that ``find_flag``
+        takes in its place.
+        """
+        flag = self.find_flag(value)
+        return self.encode_one(value if flag is None else flag.taken)
 
     def find_flag(self, value: Any) -> Flag | None:
-        """The flag of one answer; None if it is taken as told. FactError for an answer that cannot
-        be understood.
+        """Find the number that stands for one that training never showed.
 
+        Parameters
+        ----------
+        value
+            What a person tells.
+
+        Returns
+        -------
+        Flag | None
+            The flag, whose ``taken`` is the end of the range or the nearest ordinal number; None if
+            the value is taken as it is. Words are never moved.
+
+        Raises
+        ------
+        FactError
+            For a number that cannot be: a negative one where training showed none, or one farther
+            outside the range than the range is wide.
+
+        Examples
+        --------
         >>> import edfa
         >>> edfa.load("german").encoder["age"].find_flag(80)
         Flag(feature='age', kind='above', told=80, taken=75)
         """
-        if (taken := self.at_edge(value)) is None:
+        number = None if self.words else self._read(value)
+        if number is None or number in self.states or self._code(number) is not None:
             return None
-        number, (low, high) = self._read(value), self.ends
+        low, high = self.ends
+        if number < 0 <= low or max(low - number, number - high) > high - low:
+            raise self._never_seen(number)
         kind: FlagKind = "above" if number > high else "below" if number < low else "between"
+        edge = self._nearest(number)
+        taken = int(edge) if self.whole and edge.is_integer() else edge
         return Flag(self.name, kind, value, taken)
 
 
@@ -561,12 +579,12 @@ class Encoder:
     @classmethod
     def from_json(cls, text: str) -> "Encoder":
         """The encoder that ``to_json`` wrote."""
-        return cls(tuple(_column(entry) for entry in json.loads(text)))
-
-
-def _column(entry: dict[str, Any]) -> Measure | Levels:
-    """The encoding of one feature from its JSON entry."""
-    kinds: dict[str, Callable[..., Measure | Levels]] = {"Measure": Measure, "Levels": Levels}
-    return kinds[entry.pop("type")](
-        **{k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
-    )
+        kinds: dict[str, Callable[..., Measure | Levels]] = {"Measure": Measure, "Levels": Levels}
+        return cls(
+            tuple(
+                kinds[entry.pop("type")](
+                    **{k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+                )
+                for entry in json.loads(text)
+            )
+        )

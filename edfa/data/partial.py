@@ -5,7 +5,7 @@ The rules are those of ``Encoder.encode_person``, applied to a whole file one co
 """
 
 import re
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -80,22 +80,21 @@ def encode_partial(
     matrix = np.full((len(rows), len(schema)), np.nan, dtype=np.float32)
     errors: dict[int, str] = {}
     if ROW_ERROR in rows.columns:
-        errors |= {
-            int(row): str(rows[ROW_ERROR].iloc[row])
-            for row in np.flatnonzero(rows[ROW_ERROR].notna())
-        }
+        errors = cast("dict[int, str]", rows[ROW_ERROR].dropna().to_dict())
     flags: dict[int, tuple[Flag, ...]] = {}
     for name in present:
         position = schema.index(name)
         matrix[:, position], noted = _encode_column(rows[name], encoder[name], schema)
         matters = relevant is None or bool(relevant[position])
         for row, told, found in noted:
-            if matters and isinstance(found, str):
+            if not matters:
+                if isinstance(found, Flag):
+                    continue
+                found = Flag(name, "left_out", _hashable(told))
+            if isinstance(found, str):
                 errors.setdefault(row, found)
-            elif matters and isinstance(found, Flag):
+            else:
                 flags[row] = (*flags.get(row, ()), found)
-            elif isinstance(found, str):
-                flags[row] = (*flags.get(row, ()), Flag(name, "left_out", _hashable(told)))
     matrix[list(errors)] = np.nan
     return Partial(matrix, errors, {row: f for row, f in flags.items() if row not in errors})
 
@@ -103,8 +102,8 @@ def encode_partial(
 def _encode_column(
     values: pd.Series, column: Measure | Levels, schema: Schema
 ) -> tuple[Float32Array, list[tuple[int, Any, Flag | str]]]:
-    """Encode one column: what training showed all together, every other distinct value by
-    ``encode_fact``.
+    """Encode one column: a level as it is written, or a number inside the range, all together;
+    every other distinct value by ``encode_fact``.
 
     Returns the codes, (rows,), NaN where not known or wrong; and for each row whose value was
     replaced or refused its number, the value, and a flag or an error message.
@@ -113,7 +112,12 @@ def _encode_column(
     missing = find_missing(values, schema.missing, words)
     known = ~find_gaps(values) | missing
     codes = np.full(len(values), np.nan, dtype=np.float32)
-    usual = known & ~missing & _usual(values, column, words)
+    if words:
+        usual = read_words(values).isin(column.levels).to_numpy(bool)  # type: ignore[union-attr]
+    else:
+        numbers = read_numbers(values)
+        usual = numbers.notna().to_numpy(bool) & ~column.outside(numbers)
+    usual = usual & known & ~missing
     codes[usual] = column.encode(values[usual])
     encoded: dict[Any, tuple[float, Flag | str | None]] = {}
     noted: list[tuple[int, Any, Flag | str]] = []
@@ -129,18 +133,6 @@ def _encode_column(
         if found is not None:
             noted.append((row, told, found))
     return codes, noted
-
-
-def _usual(values: pd.Series, column: Measure | Levels, words: bool) -> BoolArray:
-    """Which cells, (rows,), hold what training showed: a level as it is written, or a number inside
-    the range.
-    """
-    if words:
-        return read_words(values).isin(column.levels).to_numpy(bool)  # type: ignore[union-attr]
-    numbers = read_numbers(values)
-    if isinstance(column, Measure):
-        return numbers.notna().to_numpy(bool) & ~column.outside(numbers)
-    return numbers.isin(column.levels).to_numpy(bool)
 
 
 def _as_told(cell: Any, words: bool) -> Any:

@@ -168,16 +168,14 @@ def months_of(takes: str, where: str = "takes") -> float:
 
 
 def is_gap(value: Any) -> bool:
-    """Whether a value says nothing: null, NaN or an empty text."""
-    if value is None or value is pd.NA or value is pd.NaT:
-        return True
+    """Whether a single value says nothing: null, NaN or an empty text; no list or array does.
+
+    >>> is_gap(""), is_gap(None), is_gap(float("nan")), is_gap(0), is_gap([])
+    (True, True, True, False, False)
+    """
     if isinstance(value, str):
         return value == ""
-    if isinstance(value, float | np.floating):
-        return bool(value != value)
-    if isinstance(value, Decimal):
-        return value.is_nan()
-    return bool(isinstance(value, np.datetime64 | np.timedelta64) and np.isnat(value))
+    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
 def unwrap(value: Any) -> Any:
@@ -343,30 +341,21 @@ def _is_plain(dtype: Any) -> bool:
 def _plain(values: pd.Series) -> pd.Series:
     """A column with a plain data type; the column itself if it has one."""
     dtype = values.dtype
-    if _is_plain(dtype) or isinstance(dtype, np.dtype):
-        return values if _is_plain(dtype) else values.astype(object)
-    if isinstance(dtype, pd.StringDtype) or pd.api.types.is_string_dtype(dtype):
+    if _is_plain(dtype) or dtype.kind in "mM":
+        return values
+    if pd.api.types.is_string_dtype(dtype):
         return values.astype("str")
     gaps = values.isna()
-    if pd.api.types.is_bool_dtype(dtype):
-        return values.astype(bool) if not gaps.any() else values.astype(object).mask(gaps, None)
-    if pd.api.types.is_integer_dtype(dtype):
-        return _plain_integers(values, gaps)
-    if pd.api.types.is_float_dtype(dtype):
+    integers = pd.api.types.is_integer_dtype(dtype)
+    if integers and not gaps.any():
+        return values.astype("uint64" if pd.api.types.is_unsigned_integer_dtype(dtype) else "int64")
+    if integers or pd.api.types.is_float_dtype(dtype):
         numbers = values.to_numpy(dtype=float, na_value=np.nan)
-        return pd.Series(numbers, index=values.index, name=values.name)
-    return values if dtype.kind in "mM" else values.astype(object)
-
-
-def _plain_integers(values: pd.Series, gaps: pd.Series) -> pd.Series:
-    if not gaps.any():
-        return values.astype("uint64" if "uint" in str(values.dtype).lower() else "int64")
-    cells = values.astype(object)
-    if all(abs(int(value)) < WHOLE for value in cells[~gaps].unique()):
-        return pd.Series(
-            values.to_numpy(dtype=float, na_value=np.nan), index=values.index, name=values.name
-        )
-    return cells.mask(gaps, None)
+        if not integers or (np.abs(numbers[~gaps]) < WHOLE).all():
+            return _series(numbers, values)
+    if pd.api.types.is_bool_dtype(dtype) and not gaps.any():
+        return values.astype(bool)
+    return values.astype(object).mask(gaps, None)
 
 
 def check_names(columns: Iterable[Any], known: Sequence[str]) -> None:
@@ -426,15 +415,11 @@ def _look(name: str) -> str:
 
 
 def find_gaps(values: pd.Series) -> BoolArray:
-    """Which cells, (rows,), say nothing: null or empty."""
+    """Which cells, (rows,), say nothing, as ``is_gap`` says of one."""
     if values.dtype == object:
-        return np.fromiter((is_gap(value) for value in values), dtype=bool, count=len(values))
+        return np.fromiter(map(is_gap, values), dtype=bool, count=len(values))
     empty = values.isna().to_numpy(dtype=bool)
-    return np.asarray(
-        empty
-        if values.dtype.kind in "iufbmM"
-        else empty | (values == "").fillna(False).to_numpy(dtype=bool)
-    )
+    return empty if values.dtype.kind in "iufbmM" else empty | values.isin([""]).to_numpy()
 
 
 def find_missing(values: pd.Series, missing: Sequence[str], words: bool) -> BoolArray:
@@ -476,7 +461,7 @@ def read_numbers(values: pd.Series) -> pd.Series:
         return _whole(
             numbers, not any(isinstance(value, float | np.floating) for value in cells), values
         )
-    texts = values.astype("str") if values.dtype != "str" else values
+    texts = values.astype("str")
     numbers = _parse(texts)
     return _whole(numbers, not texts.str.contains(".", regex=False).fillna(False).any(), values)
 
@@ -516,11 +501,10 @@ def read_words(values: pd.Series) -> pd.Series:
     if values.dtype == "str":
         empty = values == ""
         return values.mask(empty) if empty.any() else values
-    if values.dtype == object:
-        texts = _all_texts(values)
-        return read_words(values.astype("str")) if texts else _words(list(values), values)
-    if values.dtype.kind in "mM":
-        return _words([None] * len(values), values)
+    if values.dtype == object and _all_texts(values):
+        return read_words(values.astype("str"))
+    if values.dtype.kind in "OmM":
+        return _words(list(values), values)
     codes, numbers = pd.factorize(values)  # each distinct one is written once
     written = _words(numbers.tolist(), pd.Series(numbers))
     return _series(written.array.take(codes, allow_fill=True), values)
