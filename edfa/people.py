@@ -162,7 +162,7 @@ class Background:
     @cached_property
     def costs(self) -> Float64Array:
         """The card's price of each feature, (features,)."""
-        return self.schema.costs.astype(float)
+        return self.schema.costs
 
     @cached_property
     def start(self) -> BoolArray:

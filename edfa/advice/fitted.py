@@ -377,7 +377,7 @@ class FittedAdvisor(HasBackground):
     @cached_property
     def card_costs(self) -> Float64Array:
         """The card's prices, (features,)."""
-        return self.schema.costs.astype(float)
+        return self.schema.costs
 
 
 def sweep_directions(fitted: FittedAdvisor) -> DirectionCheck | None:

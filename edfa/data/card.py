@@ -8,7 +8,6 @@ changed, the others are not touched.
 import re
 import tomllib
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import fields
 from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -43,7 +42,7 @@ def render_card(schema: "Schema", remarks: Mapping[str, str]) -> str:
         top.as_string(),
         _render_section(("target",), target, remarks.get(schema.target, "")),
     ]
-    if rules := {k: v for k, v in _rules_values(schema).items() if v != getattr(Rules(), k)}:
+    if rules := _changes(vars(Rules()), vars(schema.rules)):
         sections.append(_render_section(("rules",), rules, ""))
     sections += [
         _render_feature(feature, remarks.get(feature.name, "")) for feature in schema.features
@@ -60,22 +59,24 @@ def update_card(text: str, old: "Schema", new: "Schema") -> str:
     """
     sections = _split(text)
     before = list(sections)
+    moved: dict[SectionPath, str] = {}
     _edit(sections, (), _top_values(old), _top_values(new))
     _edit(sections, ("target",), _target_values(old), _target_values(new))
-    _edit_rules(sections, old, new)
-    shared = _edit_shared(sections, old, new)
+    if ("rules",) in sections:
+        _edit(sections, ("rules",), vars(old.rules), vars(new.rules))
+    elif rules := _changes(vars(old.rules), vars(new.rules)):
+        moved["rules",] = _render_section(("rules",), rules, "")
+    shared = _take_out_shared(sections, old, new)
     _drop_removed(sections, new)
-    features = {}
-    for feature in (f for f in new.features if f.name not in shared):
+    for feature in new.features:
         path = ("features", feature.name)
-        if path in sections:
+        if path in sections or feature.name in shared:
             _edit(sections, path, _feature_values(old[feature.name]), _feature_values(feature))
-            features[path] = sections[path]
-        else:
-            features[path] = _render_feature(feature)
-    position = next((i for i, path in enumerate(sections) if _is_feature(path)), len(sections))
-    others = [(path, section) for path, section in sections.items() if path not in features]
-    return _join([*others[:position], *features.items(), *others[position:]], before)
+        if feature.name not in shared:
+            moved[path] = sections.get(path) or _render_feature(feature)
+    position = next((i for i, path in enumerate(sections) if len(path) == 2), len(sections))
+    others = [(path, section) for path, section in sections.items() if path not in moved]
+    return _join([*others[:position], *moved.items(), *others[position:]], before)
 
 
 def comment(text: str) -> str:
@@ -92,13 +93,8 @@ def comment(text: str) -> str:
 
 def _top_values(schema: "Schema") -> dict[str, Any]:
     """What stands above the first section of a card."""
-    plain = {
-        "title": schema.title,
-        "source": schema.source,
-        "notes": schema.notes,
-        "missing": schema.missing,
-    }
-    return plain | {language: _words(said) for language, said in schema.translations.items()}
+    plain = {key: getattr(schema, key) for key in ("title", "source", "notes", "missing")}
+    return plain | _by_language(schema)
 
 
 def _target_values(schema: "Schema") -> dict[str, Any]:
@@ -113,37 +109,36 @@ def _target_values(schema: "Schema") -> dict[str, Any]:
     }
 
 
-def _rules_values(schema: "Schema") -> dict[str, Any]:
-    """Every key of the ``[rules]`` section, those at their default too."""
-    return {f.name: getattr(schema.rules, f.name) for f in fields(Rules)}
-
-
 def _feature_values(feature: "Feature") -> dict[str, Any]:
     """Every key of a feature's section, those at their default too; a language is a key of its
     own.
     """
-    plain = {
-        f.name: getattr(feature, f.name)
-        for f in fields(feature)
-        if f.name not in ("name", "translations")
+    plain = {key: v for key, v in vars(feature).items() if key not in ("name", "translations")}
+    return plain | _by_language(feature)
+
+
+def _by_language(noun: "Feature | Schema") -> dict[str, Any]:
+    """The translations as a card has them: by language, without what is empty."""
+    return {
+        language: {key: words for key, words in vars(said).items() if words}
+        for language, said in noun.translations.items()
     }
-    return plain | {language: _words(said) for language, said in feature.translations.items()}
 
 
-def _words(said: Any) -> dict[str, Any]:
-    """What is said in one language, without what is empty."""
-    return {f.name: getattr(said, f.name) for f in fields(said) if getattr(said, f.name)}
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of ``new`` whose values are not those of ``old``, with their values in ``new``."""
+    return {key: value for key, value in new.items() if key not in old or value != old[key]}
 
 
 def _render_feature(feature: "Feature", remark: str = "") -> str:
     """A feature's section: kind, cost and levels always, other keys where they differ from the
     default.
     """
-    default = _feature_values(type(feature)(feature.name, feature.kind, levels=feature.levels))
-    always = ("kind", "cost", "levels") if feature.levels else ("kind", "cost")
-    values = {
-        k: v for k, v in _feature_values(feature).items() if k in always or v != default.get(k)
-    }
+    default = vars(type(feature)("", "continuous"))
+    always = ("kind", "cost")
+    values = _changes(
+        {key: default[key] for key in default if key not in always}, _feature_values(feature)
+    )
     return _render_section(("features", feature.name), values, remark)
 
 
@@ -253,8 +248,7 @@ def _edit(
     """Write the values that changed into the section of ``path``, or into the one above that has it
     inside.
     """
-    changed = {key: value for key, value in new.items() if value != old.get(key)}
-    changed |= {key: None for key in old if key not in new}
+    changed = _changes(old, new) | {key: None for key in old if key not in new}
     if not changed:
         return
     home = path
@@ -268,24 +262,6 @@ def _edit(
     for key, value in changed.items():
         _set(table, key, value)
     sections[home] = document.as_string() + rest
-
-
-def _edit_rules(sections: dict[SectionPath, str], old: "Schema", new: "Schema") -> None:
-    """Write the rules that changed into their section, which is added after the target's if there
-    is none.
-    """
-    before, after = _rules_values(old), _rules_values(new)
-    if ("rules",) in sections or before == after:
-        _edit(sections, ("rules",), before, after)
-        return
-    text = _render_section(
-        ("rules",), {key: value for key, value in after.items() if value != before[key]}, ""
-    )
-    for path in list(sections):
-        sections[path] = sections.pop(path)
-        if path == ("target",):
-            sections[path] = sections[path].rstrip() + "\n\n"
-            sections["rules",] = text + "\n"
 
 
 def _set(table: Any, key: str, value: Any) -> None:
@@ -323,18 +299,13 @@ def _set_entries(array: Array, values: list[Any]) -> None:
             array.insert(start, value)
 
 
-def _is_feature(path: SectionPath) -> bool:
-    """Whether a section describes one feature."""
-    return len(path) == 2
-
-
 def _drop_removed(sections: dict[SectionPath, str], new: "Schema") -> None:
     """Take out the sections of features that are gone; loose comments after them stay, for what
     follows.
     """
     last: SectionPath = ()
     for path in list(sections):
-        if _is_feature(path) and path[1] not in new.names:
+        if len(path) == 2 and path[1] not in new.names:
             rest = _cut(sections.pop(path))[1]
             if "#" in rest:
                 sections[last] = sections[last].rstrip() + "\n" + rest
@@ -342,12 +313,12 @@ def _drop_removed(sections: dict[SectionPath, str], new: "Schema") -> None:
             last = path
 
 
-def _edit_shared(sections: dict[SectionPath, str], old: "Schema", new: "Schema") -> list[str]:
-    """Edit features that have no section of their own, such as ``age = { kind = "continuous" }``
-    under ``[features]``.
+def _take_out_shared(sections: dict[SectionPath, str], old: "Schema", new: "Schema") -> list[str]:
+    """Take out features that have no section of their own, such as ``age = { kind = "continuous" }``
+    under ``[features]``, for the caller to write them as sections.
 
     Returns the names of those that stay there: all that are left if they come first in ``new``,
-    else none. The others are taken out, for the caller to write them as sections.
+    else none.
     """
     inside = [name for name in old.names if ("features", name) not in sections]
     if not inside:
@@ -355,8 +326,6 @@ def _edit_shared(sections: dict[SectionPath, str], old: "Schema", new: "Schema")
     home: SectionPath = ("features",) if ("features",) in sections else ()
     stay = [name for name in inside if name in new.names] if home else []
     stay = stay if stay == list(new.names[: len(stay)]) else []
-    for name in stay:
-        _edit(sections, ("features", name), _feature_values(old[name]), _feature_values(new[name]))
     document: Any = tomlkit.parse(sections[home])
     for name in inside:
         if name not in stay:

@@ -6,9 +6,10 @@ the card's ``[rules]`` table or in a file of their own; an overlay also holds th
 """
 
 import json
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -22,7 +23,7 @@ from edfa.errors import (
     UnknownNameError,
     UnreadableError,
 )
-from edfa.reading import parse, read_text
+from edfa.reading import parse, parse_toml, read_text
 from edfa.typing import Float64Array
 
 if TYPE_CHECKING:
@@ -97,11 +98,6 @@ class Limits:
         """Factor on the effort of changing a feature."""
         return float(self.weights.get(name, 2.0 ** (self.difficulty.get(name, 3) - 3)))
 
-    @property
-    def limits_plans(self) -> bool:
-        """Whether any limit on plans or questions is set."""
-        return any(getattr(self, f.name) != getattr(NO_LIMITS, f.name) for f in fields(Limits))
-
     def tighten(self, other: "Limits | None") -> Self:
         """Everything that these limits or ``other`` forbid, as an object of this class.
 
@@ -111,7 +107,9 @@ class Limits:
         >>> rules.tighten(Overlay(locked=("purpose",), max_changes=2)).max_changes
         2
         """
-        if other is None or not other.limits_plans:
+        if other is None or all(
+            getattr(other, f.name) == getattr(NO_LIMITS, f.name) for f in fields(Limits)
+        ):
             return self
         return replace(
             self,
@@ -147,10 +145,9 @@ class Limits:
         ('locked: purpose', 'directions.duration = down', 'max_changes = 2')
         """
         default = type(self)()
-        values = ((f.name, getattr(self, f.name)) for f in fields(self))
         return tuple(
             line
-            for name, value in values
+            for name, value in vars(self).items()
             if value != getattr(default, name)
             for line in _lines(name, value)
         )
@@ -177,13 +174,12 @@ class Limits:
         file that ``to_json`` wrote.
         """
         text, where = read_text(path), Path(path).name
+        is_json = Path(path).suffix == ".json"
+        values = {} if is_json else parse_toml(text, where, UnreadableError)
         try:
-            if Path(path).suffix == ".json":
+            if is_json:
                 return cls.from_json(text)
-            values = tomllib.loads(text)
             return cls.parse(values["rules"] if set(values) == {"rules"} else values)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise UnreadableError(f"{where}: not a TOML file: {error}") from None
         except (SettingError, UnreadableError) as error:
             raise type(error)(f"{where}: {error}") from None
 
@@ -291,9 +287,14 @@ class Rules(Limits):
             raise SettingError(f"reading: card or paper, not {self.reading!r}")
         for name, takes in self.takes.items():
             months_of(takes, f"takes.{name}")
-        _check_links(
-            {name: Formula.of(text, f"linked.{name}") for name, text in self.linked.items()}
-        )
+        formulas = {name: Formula.of(text, f"linked.{name}") for name, text in self.linked.items()}
+        try:
+            TopologicalSorter({name: parts.names for name, parts in formulas.items()}).prepare()
+        except CycleError as error:
+            name = next(name for name in formulas if name in error.args[1])
+            raise SettingError(
+                f"linked.{name} = {self.linked[name]!r}: {name!r} would follow from itself"
+            ) from None
 
     def tighten(self, other: Limits | None) -> "Rules":
         """These rules and ``other`` (rules or an overlay) together: what both allow.
@@ -319,12 +320,10 @@ class Rules(Limits):
         With an ``encoder``, every value that they name must be one that training people may have.
         """
         moved = (*(self.only or ()), *self.directions)
-        named = (*self.locked, *self.difficulty, *self.weights, *self.ranges, *self.levels)
-        named += tuple(name for name, *_ in self.forbidden) + tuple(
-            name for pair in self.together for name in pair
-        )
-        named += (*self.never_ask, *self.linked, *self.per_year, *self.takes)
-        for name in (*moved, *named):
+        by_feature = (self.difficulty, self.weights, self.ranges, self.levels)
+        forbidden = (name for name, *_ in self.forbidden)
+        others = (*self.together, self.never_ask, self.linked, self.per_year, self.takes)
+        for name in chain(moved, self.locked, *by_feature, forbidden, *others):
             schema.index(name)
         self._check_formulas(schema)
         for name in moved:
@@ -503,27 +502,10 @@ max_months, min_probability, forbidden, together
 
     def prices_in(self, schema: "Schema") -> Float64Array:
         """Prices of all features, (features,): the card's, with this person's in their places."""
-        prices = schema.costs.astype(float)
+        prices = schema.costs
         for name, price in self.prices.items():
             prices[schema.index(name)] = price
         return prices
-
-
-def _check_links(formulas: Mapping[str, Formula]) -> None:
-    """Raise if a feature follows, by way of others or not, from itself."""
-    for name in formulas:
-        seen, left = set(), [name]
-        while left:
-            formula = formulas.get(left.pop())
-            for part in formula.names if formula else ():
-                if part == name:
-                    raise SettingError(
-                        f"linked.{name} = {formulas[name].text!r}: {name!r} would follow "
-                        "from itself"
-                    )
-                if part not in seen:
-                    seen.add(part)
-                    left.append(part)
 
 
 def _union(*parts: Iterable[Any]) -> tuple[Any, ...]:

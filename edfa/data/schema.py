@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -47,11 +47,10 @@ __all__ = [
 Kind = Literal["continuous", "ordinal", "categorical"]
 Change = Literal["frozen", "up", "down", "free"]
 Direction = Literal["up", "down"]
-KINDS: tuple[Kind, ...] = ("continuous", "ordinal", "categorical")
-CHANGES: tuple[Change, ...] = ("frozen", "up", "down", "free")
-DIRECTIONS: tuple[Direction, ...] = ("up", "down")
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 LANGUAGE = re.compile(r"[a-z]{2}")
-NOT_SHOWN = ("levels", "codes", "reason", "source", "ask", "hint", "translations")
+OPTIONAL_WORDS = ("reason", "source", "ask", "hint", "translations")
+"""Keys of a feature that are not written to JSON where they are empty."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +165,10 @@ class Feature:
     def _problems(self) -> Iterator[str]:
         """What is wrong with it, each problem after its key."""
         yield from self._problems_of_translations()
-        for key, value, known in (("kind", self.kind, KINDS), ("change", self.change, CHANGES)):
+        for key, value, known in (
+            ("kind", self.kind, get_args(Kind)),
+            ("change", self.change, get_args(Change)),
+        ):
             if value not in known:
                 yield f"{key}: {value!r} is not one of {', '.join(known)}{hint(value, known)}"
         if not 0 <= self.cost < math.inf:
@@ -449,11 +451,7 @@ class Schema:
     @property
     def costs(self) -> Float64Array:
         """The price of each feature, (features,)."""
-        return np.array([f.cost for f in self.features])
-
-    def with_classes(self, classes: tuple[str, ...]) -> "Schema":
-        """A copy of this schema with these classes, in the order of their codes."""
-        return replace(self, classes=classes)
+        return np.array([f.cost for f in self.features], dtype=float)
 
     def frame(self) -> "pd.DataFrame":
         """A data frame with one row a feature, indexed by name, and its keys as columns (without
@@ -461,9 +459,8 @@ class Schema:
         """
         import pandas as pd
 
-        keys = [f.name for f in fields(Feature) if f.name not in NOT_SHOWN]
-        rows = [{k: getattr(f, k) for k in keys} | {"label": f.title} for f in self.features]
-        return pd.DataFrame(rows, columns=keys).set_index("name")
+        rows = pd.DataFrame([vars(f) | {"label": f.title} for f in self.features])
+        return rows.drop(columns=["levels", "codes", *OPTIONAL_WORDS]).set_index("name")
 
     def _repr_html_(self) -> str:
         return str(self.frame().to_html(na_rep=""))
@@ -471,12 +468,12 @@ class Schema:
     def to_json(self) -> str:
         """The schema as JSON; ``from_json`` makes an equal one of it."""
         content = asdict(self)
-        for part in (content, *content["features"]):  # what is said is left out where nothing is
-            for key in ("reason", "ask", "hint", "translations") + (
-                () if part is content else ("source",)
-            ):
-                if key in part and not part[key]:
-                    del part[key]
+        content["features"] = [
+            {key: value for key, value in feature.items() if value or key not in OPTIONAL_WORDS}
+            for feature in content["features"]
+        ]
+        if not self.translations:
+            del content["translations"]
         return json.dumps(content, ensure_ascii=False)
 
     @classmethod
@@ -572,12 +569,7 @@ class Schema:
                 "target_guessed": target.guessed,
                 "rules": Rules.parse(_section(card, "rules") if "rules" in card else {}),
             }
-            top = {
-                key: value
-                for key, value in card.items()
-                if key not in ("target", "features", "rules")
-            }
-            return parse(cls, _by_language(top) | values | {"features": features}, "")
+            return parse(cls, _by_language(card) | values | {"features": features}, "")
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise SchemaError(f"{prefix}not a TOML file: {error}") from None
         except (SchemaError, SettingError) as error:

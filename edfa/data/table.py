@@ -140,7 +140,7 @@ class Table:
         """
         schema = schema if isinstance(schema, Schema) else Schema.read(schema)
         rows = validate_frame(frame, schema)
-        schema = schema.with_classes(find_classes(rows[schema.target], schema))
+        schema = replace(schema, classes=find_classes(rows[schema.target], schema))
         table = cls(rows, schema, name, seed, shares)
         return table if cap is None or cap >= len(rows) else table._capped(cap)
 
@@ -347,26 +347,21 @@ def validate_frame(frame: Any, schema: Schema) -> pd.DataFrame:
         rows.
     """
     frame = to_pandas(frame)
-    required = [*schema.names, schema.target]
-    check_columns(frame, required)
-    check_names(frame.columns, required)
-    rows = _validate_features(frame, schema)
+    rows = validate_features(frame, schema, schema.target)
     rows[schema.target] = validate_target(frame[schema.target], schema).to_numpy()
     return rows
 
 
-def validate_features(frame: Any, schema: Schema) -> pd.DataFrame:
-    """Like ``validate_frame``, for a frame without the outcome's column."""
+def validate_features(frame: Any, schema: Schema, *others: str) -> pd.DataFrame:
+    """Like ``validate_frame``, without the outcome; ``others`` are columns that must be there too,
+    and are left out of the result.
+    """
     frame = to_pandas(frame)
-    check_columns(frame, list(schema.names))
-    check_names(frame.columns, schema.names)
-    return _validate_features(frame, schema)
-
-
-def _validate_features(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    required = [*schema.names, *others]
+    check_columns(frame, required)
+    check_names(frame.columns, required)
     columns = {
-        feature.name: _validate_feature(frame[feature.name], feature, schema)
-        for feature in schema.features
+        feature.name: _validate_feature(frame[feature.name], feature, schema) for feature in schema
     }
     return pd.DataFrame(columns).reset_index(drop=True)
 
@@ -414,8 +409,7 @@ def validate_target(values: pd.Series, schema: Schema, rows: AnyArray | None = N
     """The outcome as words, merged as the card says; TargetError for gaps and labels the card does
     not merge. ``rows``: in how many rows each value stands, (values,); one each if None.
     """
-    _check_scalars(values, schema.target)
-    values = values.mask(find_missing(values, schema.missing, words=True) | find_gaps(values))
+    values = _recorded(values, schema.target, schema, words=True)
     counts = np.ones(len(values), dtype=int) if rows is None else rows
     if gaps := int(counts[values.isna()].sum()):
         raise TargetError(
@@ -439,19 +433,20 @@ def validate_target(values: pd.Series, schema: Schema, rows: AnyArray | None = N
 
 def _validate_feature(values: pd.Series, feature: Feature, schema: Schema) -> pd.Series:
     """A feature's column as words or numbers, its levels checked."""
-    _check_scalars(values, feature.name)
-    gaps = find_missing(values, schema.missing, feature.words) | find_gaps(values)
-    if gaps.all():
+    values = _recorded(values, feature.name, schema, feature.words)
+    if values.isna().all():
         raise ColumnError(
             f"column {feature.name!r} has no value in any row; leave it out of the card"
         )
-    values = values.mask(gaps) if gaps.any() else values
     converted = to_words(values) if feature.words else _to_numbers(values, feature)
     return _known_levels(converted, feature) if feature.levels else converted
 
 
-def _check_scalars(values: pd.Series, name: str) -> None:
-    """Raise ColumnError for dates, and for cells that hold a list or another collection."""
+def _recorded(values: pd.Series, name: str, schema: Schema, words: bool) -> pd.Series:
+    """A column, (rows,), with null for every gap and for what the card lists as ``missing``.
+
+    ColumnError for dates, and for cells that hold a list or another collection.
+    """
     if isinstance(values.dtype, pd.DatetimeTZDtype) or values.dtype.kind in "mM":
         raise ColumnError(
             f"column {name!r} holds dates; turn them into a number, such as days until today"
@@ -466,6 +461,8 @@ def _check_scalars(values: pd.Series, name: str) -> None:
                 f"column {name!r} holds a {type(values.iloc[row]).__name__} in row {row}; "
                 "one value a cell is needed"
             )
+    gaps = find_missing(values, schema.missing, words) | find_gaps(values)
+    return values.mask(gaps) if gaps.any() else values
 
 
 def _to_numbers(values: pd.Series, feature: Feature) -> pd.Series:
@@ -496,19 +493,13 @@ def _known_levels(values: pd.Series, feature: Feature) -> pd.Series:
     """The column with every word as the card writes its level; ColumnError for a value that is no
     level or code.
     """
-    known = (
-        [str(v) for v in feature.levels]
-        if feature.words
-        else [*feature.levels, *map(float, feature.codes)]
-    )
-    stray = ~values.isin(known) & values.notna()
-    if not stray.any():
-        return values
+    known: list[Any] = [*feature.levels, *map(float, feature.codes)]
     if feature.words:
-        names = [str(level) for level in known]
-        meant = {word: match_level(word, names) for word in values[stray].unique().tolist()}
-        values = values.replace({word: level for word, level in meant.items() if level is not None})
-        stray = ~values.isin(known) & values.notna()
+        known = [str(level) for level in feature.levels]
+        words = values[~values.isin(known)].dropna().unique().tolist()
+        meant = {word: level for word in words if (level := match_level(word, known)) is not None}
+        values = values.replace(meant) if meant else values
+    stray = ~values.isin(known) & values.notna()
     if stray.any():
         row = int(np.flatnonzero(stray)[0])
         level = values.iloc[row]
