@@ -314,8 +314,8 @@ def _drop_removed(sections: dict[SectionPath, str], new: "Schema") -> None:
 
 
 def _take_out_shared(sections: dict[SectionPath, str], old: "Schema", new: "Schema") -> list[str]:
-    """Take out features that have no section of their own, such as ``age = { kind = "continuous" }``
-    under ``[features]``, for the caller to write them as sections.
+    """Take out features that have no section of their own, such as
+    ``age = { kind = "continuous" }`` under ``[features]``, for the caller to write as sections.
 
     Returns the names of those that stay there: all that are left if they come first in ``new``,
     else none.

@@ -3,60 +3,55 @@ measurements.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from edfa.data.values import check_columns, to_pandas
-from edfa.errors import DataError, SettingError
+from edfa.errors import DataError
 
-__all__ = ["CleaningReport", "Dropped", "clean", "summarise"]
+__all__ = ["CleaningReport", "clean", "summarise"]
 
+MAX_MISSING = 1 / 3
+MAX_LEVELS = 600
 _ID_WORDS = frozenset(("id", "nbr", "no", "nr", "key", "uuid", "guid", "ssn", "index", "number"))
 
 
 @dataclass(frozen=True)
-class Dropped:
-    """A column that was dropped, and why."""
-
-    name: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class CleaningReport:
-    """The columns that ``clean`` dropped, with reasons, and the names of those it kept."""
+    """What ``clean`` did to a table.
 
-    dropped: tuple[Dropped, ...]
+    Parameters
+    ----------
+    dropped
+        For each dropped column, by name, the reason in words.
+    kept
+        The names of the other columns, in order.
+    """
+
+    dropped: Mapping[str, str]
     kept: tuple[str, ...]
 
     def frame(self) -> pd.DataFrame:
         """A data frame with one row a dropped column: ``column`` and ``reason``."""
-        return pd.DataFrame(
-            [(d.name, d.reason) for d in self.dropped], columns=["column", "reason"]
-        )
+        return pd.DataFrame(self.dropped.items(), columns=["column", "reason"])
 
     def __str__(self) -> str:
         lines = [f"kept {len(self.kept)} columns, dropped {len(self.dropped)}"]
-        return "\n".join([*lines, *(f"  {d.name}: {d.reason}" for d in self.dropped)])
+        return "\n".join([*lines, *(f"  {name}: {why}" for name, why in self.dropped.items())])
 
     def _repr_html_(self) -> str:
         return str(self.frame().to_html(index=False))
 
 
-def clean(
-    frame: Any,
-    *,
-    keep: Collection[str] = (),
-    max_missing: float = 1 / 3,
-    max_levels: int = 600,
-) -> tuple[pd.DataFrame, CleaningReport]:
+def clean(frame: Any, *, keep: Collection[str] = ()) -> tuple[pd.DataFrame, CleaningReport]:
     """Drop columns that are mostly missing, constant, an identifier, or strings of too many levels.
 
-    The defaults make the paper's choices on Diabetes130 (payer_code, 40 % missing, and the
-    diagnoses, over 700 codes, go) and keep all of ACS Income (529 occupations).
+    Mostly missing is a column where more than a third of the values are missing, and too many
+    levels are more than 600. So the paper's choices are made on Diabetes130 (payer_code, 40 %
+    missing, and the diagnoses, over 700 codes, go), and all of ACS Income stays (529 occupations).
 
     Parameters
     ----------
@@ -64,10 +59,6 @@ def clean(
         A pandas, polars or pyarrow frame, one row a person.
     keep
         Columns that stay in any case, such as the target.
-    max_missing
-        The largest share of missing values, 0 to 1, a column may have.
-    max_levels
-        The largest number of different values a column of strings may have.
 
     Returns
     -------
@@ -81,32 +72,29 @@ def clean(
     >>> list(rest), str(report).splitlines()[1]
     (['x', 'y'], '  id: looks like an identifier (9 different values in 9 rows)')
     """
-    if not 0 <= max_missing <= 1:
-        raise SettingError(f"max_missing is a share between 0 and 1, not {max_missing}")
     table = to_pandas(frame)
     check_columns(table, list(keep))
-    reasons = {
-        c: _reason_to_drop(table[c], str(c), max_missing, max_levels)
-        for c in table.columns
-        if c not in keep
+    dropped = {
+        name: reason
+        for name in table.columns
+        if name not in keep and (reason := _reason_to_drop(table[name], name))
     }
-    dropped = tuple(Dropped(str(c), reason) for c, reason in reasons.items() if reason)
-    rest = table.drop(columns=[c for c, reason in reasons.items() if reason])
-    return rest, CleaningReport(dropped, tuple(map(str, rest.columns)))
+    rest = table.drop(columns=list(dropped))
+    return rest, CleaningReport(dropped, tuple(rest.columns))
 
 
-def _reason_to_drop(values: pd.Series, name: str, max_missing: float, max_levels: int) -> str:
+def _reason_to_drop(values: pd.Series, name: str) -> str:
     """Why nothing can be learnt from a column; empty if something can."""
     missing = float(values.isna().mean())
-    if missing > max_missing:
-        return f"{missing:.0%} of its values are missing (more than {max_missing:.0%})"
+    if missing > MAX_MISSING:
+        return f"{missing:.0%} of its values are missing (more than {MAX_MISSING:.0%})"
     distinct = int(values.nunique())
     if distinct < 2:
         return "constant"
     if _looks_like_id(values, name, distinct):
         return f"looks like an identifier ({distinct:,} different values in {len(values):,} rows)"
-    if values.dtype.kind not in "iufb" and distinct > max_levels:
-        return f"{distinct:,} levels (more than {max_levels:,})"
+    if values.dtype.kind not in "iufb" and distinct > MAX_LEVELS:
+        return f"{distinct:,} levels (more than {MAX_LEVELS:,})"
     return ""
 
 

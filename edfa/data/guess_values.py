@@ -4,7 +4,6 @@ what is a gap.
 
 import re
 from dataclasses import dataclass, field
-from itertools import chain
 
 import pandas as pd
 
@@ -193,9 +192,7 @@ def order_of(levels: list[str]) -> tuple[str, ...]:
         return ()
     plain = {level: re.sub(r"[_\s]+", " ", level.strip().casefold()) for level in levels}
     for scale in SCALES:
-        step = dict(
-            chain.from_iterable(((word, i) for word in words) for i, words in enumerate(scale))
-        )
+        step = {word: i for i, words in enumerate(scale) for word in words}
         letters = scale[1] == ("s",) and len(levels) < 3  # s and m alone may be single and married
         if not letters and all(word in step for word in plain.values()):
             return _sorted_by({level: (float(step[word]), 0) for level, word in plain.items()})

@@ -7,13 +7,13 @@ certificate rests on takes part in them.
 """
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from edfa.data.card import comment
-from edfa.data.clean import Dropped, clean
+from edfa.data.clean import clean
 from edfa.data.guess_direction import guess_direction
 from edfa.data.guess_names import guess_from_name, is_code, is_date_name
 from edfa.data.guess_values import Reading, is_gap, order_of, read_values, yes_or_no
@@ -71,7 +71,7 @@ def infer_schema(frame: Any, target: str, favourable: str | None = None, title: 
     >>> schema["age"].kind, schema["age"].change, schema["home"].kind, schema.guessed
     ('continuous', 'frozen', 'categorical', ('age', 'home'))
     """
-    return _infer(frame, target, favourable, title).schema
+    return _infer(frame, target, favourable, title)[0]
 
 
 def infer_card(frame: Any, target: str, favourable: str | None = None, title: str = "") -> str:
@@ -88,76 +88,66 @@ def infer_card(frame: Any, target: str, favourable: str | None = None, title: st
     # A draft: ...
     """
     schema, remarks, dropped = _infer(frame, target, favourable, title)
-    head = [HEAD, *(f"Left out: {column.name}: {column.reason}." for column in dropped)]
+    head = [HEAD, *(f"Left out: {name}: {reason}." for name, reason in dropped.items())]
     if schema.missing:
         gaps = " or ".join(map(repr, schema.missing))
         head.append(f"guessed: not recorded, in every column, means {gaps}.")
     return comment("\n".join(head)) + "\n" + schema.to_toml(remarks)
 
 
-class _Inferred(NamedTuple):
-    """A guessed schema, the remarks on its guesses by feature or target, and the columns that were
-    left out.
+def _infer(
+    frame: Any, target: str, favourable: str | None, title: str
+) -> tuple[Schema, dict[str, str], dict[str, str]]:
+    """A guessed schema; by feature or target the remarks on its guesses; by name the columns that
+    were left out, with the reasons.
     """
-
-    schema: Schema
-    remarks: dict[str, str]
-    dropped: tuple[Dropped, ...]
-
-
-class _Outcome(NamedTuple):
-    """The classes in order, the favourable one, and the texts that stand for "not recorded" among
-    the labels.
-    """
-
-    classes: tuple[str, ...]
-    favourable: str
-    gaps: frozenset[str]
-
-
-def _infer(frame: Any, target: str, favourable: str | None, title: str) -> _Inferred:
     table = to_pandas(frame)
     check_columns(table, [target])
-    outcome = _read_outcome(table[target], favourable, target)
-    columns = [column for column in table.columns if column != target]
-    readings = {str(c): _read(table[c], str(c), frozenset(outcome.classes)) for c in columns}
-    usable = pd.DataFrame(
-        {name: r.column for name, r in readings.items() if not r.reason}, index=table.index
+    classes, gaps = _read_outcome(table[target], favourable, target)
+    readings = {
+        name: _read(table[name], name, frozenset(classes))
+        for name in table.columns
+        if name != target
+    }
+    usable, report = clean(
+        pd.DataFrame(
+            {name: r.column for name, r in readings.items() if not r.reason}, index=table.index
+        )
     )
-    usable, report = clean(usable) if len(usable.columns) else (usable, None)
-    dropped = [Dropped(name, r.reason) for name, r in readings.items() if r.reason]
     if not len(usable.columns):
         raise ColumnError(
             f"the table has no column besides {target!r} that something could be learnt from"
         )
-    guesses = {name: _guess(usable[name], readings[name]) for name in map(str, usable.columns)}
-    gaps = outcome.gaps.union(*(readings[name].gaps for name in guesses))
-    several = len(outcome.classes) > 2
+    guesses = {name: _guess(usable[name], readings[name]) for name in usable.columns}
+    gaps = gaps.union(*(readings[name].gaps for name in guesses))
+    several = len(classes) > 2
     schema = Schema(
         tuple(feature for feature, _ in guesses.values()),
         target,
-        outcome.favourable,
-        classes=outcome.classes if several else (),
+        str(favourable),
+        classes=classes if several else (),
         missing=tuple(sorted(gaps)),
         target_guessed=several,
         title=title,
     )
     schema, directions = _with_directions(table, schema)
     remarks = {name: remark + directions.get(name, "") for name, (_, remark) in guesses.items()}
-    shown = ", ".join(outcome.classes)
-    remarks[target] = (
-        f"guessed: {shown} stay apart; merge them to two if people only need two."
-        if several
-        else ""
-    )
-    return _Inferred(schema, remarks, (*dropped, *(report.dropped if report else ())))
+    if several:
+        shown = ", ".join(classes)
+        remarks[target] = f"guessed: {shown} stay apart; merge them to two if people only need two."
+    unusable = {name: r.reason for name, r in readings.items() if r.reason}
+    return schema, remarks, unusable | dict(report.dropped)
 
 
-def _read_outcome(values: pd.Series, favourable: str | None, target: str) -> _Outcome:
-    """The classes of the outcome; TargetError unless ``favourable`` is one of a few."""
+def _read_outcome(
+    values: pd.Series, favourable: str | None, target: str
+) -> tuple[tuple[str, ...], frozenset[str]]:
+    """The classes of the outcome in order, and the texts that mean "not recorded" among its labels;
+    TargetError unless ``favourable`` is one of a few classes.
+    """
     labels = [str(label) for label in to_words(values.dropna()).unique()]
     gaps = {label for label in labels if is_gap(label)} if len(labels) > 2 else set()
-    labels = sorted(label for label in labels if label not in gaps)
+    labels = sorted({*labels} - gaps)
     if len(labels) < 2:
         raise TargetError(
             f"target {target!r} is constant: every row is {labels[0] if labels else 'missing'!r}"
@@ -176,7 +166,7 @@ def _read_outcome(values: pd.Series, favourable: str | None, target: str) -> _Ou
         )
     if values.dtype.kind in "iuf":
         labels.sort(key=float)
-    return _Outcome(order_of(labels) or tuple(labels), str(favourable), frozenset(gaps))
+    return order_of(labels) or tuple(labels), frozenset(gaps)
 
 
 def _ask_for_favourable(labels: list[str], target: str) -> str:

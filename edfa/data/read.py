@@ -287,11 +287,9 @@ def _json_chunks(path: Path, size: int, schema: Schema | None) -> Iterator[pd.Da
         readable = readable or bool(known)
         first_error = first_error or next(filter(None, errors), "")
         cells = [row if isinstance(row, dict) else {} for row in rows]
-        columns = {
-            name: pd.Series([row.get(name) for row in cells], dtype=object) for name in names
-        }
-        columns[ROW_ERROR] = pd.Series(errors, dtype=object)
-        yield _without_empty_errors(pd.DataFrame(columns, index=range(len(rows))))
+        frame = pd.DataFrame(cells, range(len(rows)), [*names, ROW_ERROR], dtype=object)
+        frame[ROW_ERROR] = pd.Series(errors, dtype=object)
+        yield _without_empty_errors(frame)
     if first_error and not readable:
         raise UnreadableError(f"{first_error}; no line can be read")
     if features and readable and not seen:

@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -523,6 +523,7 @@ class Schema:
         ... kind = "continuous"
         ... cost = 2  # agreed in May
         ... '''
+        >>> from dataclasses import replace
         >>> schema = Schema.from_toml(card)
         >>> changed = replace(schema, features=(replace(schema["age"], cost=3),))
         >>> changed.update_toml(card).splitlines()[-1]

@@ -14,7 +14,7 @@ from edfa.certification import (
     certify_jointly,
     zones,
 )
-from edfa.data.clean import CleaningReport, Dropped
+from edfa.data.clean import CleaningReport
 from edfa.recourse.metrics import evaluate_plans
 from edfa_serve.letters.letter import write_letter
 from edfa_serve.letters.settings import Creditor, Operator, Taken, UnitedStates
@@ -40,7 +40,7 @@ def every_noun(table, blanket, start, answers):
     return {
         "schema": table.schema,
         "table": table,
-        "cleaning": CleaningReport((Dropped(name, "constant"),), ()),
+        "cleaning": CleaningReport({name: "constant"}, ()),
         "blanket": edfa.discover(table.train),
         "units": blanket,
         "stability": stability(table.train, B=2),
