@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from edfa.errors import MissingExtraError, ModelError, UnreadableError, UnwritableError
-from edfa.reading import MEGABYTE, parse_json, read_bytes
+from edfa.reading import MEGABYTE, first_line, parse_json, read_bytes
 from edfa.typing import AnyArray
 from edfa.writing import list_files, read_settled, replace_folder
 
@@ -168,13 +168,12 @@ def read_folder(folder: str | Path | Folder, kind: str) -> tuple[dict[str, Any],
     """The manifest of a folder that holds a thing of this ``kind``, and the parts that it names,
     each checked against its hash; other files are left alone.
     """
-    if isinstance(folder, Folder):
-        manifest = _check_manifest(folder.name, folder.files.get(MANIFEST, b""), kind)
-        files = folder.files
-    else:
-        place = Path(folder)
-        manifest, files = read_settled(place, lambda: _read_place(place, kind))
     name = folder_name(folder)
+    if isinstance(folder, Folder):
+        files = folder.files
+        manifest = _check_manifest(name, files.get(MANIFEST, b""), kind)
+    else:
+        manifest, files = read_settled(folder, lambda: _read_place(Path(folder), kind))
     for part, expected in manifest["sha256"].items():
         if part not in files:
             raise UnreadableError(f"{name}: the part {part} is missing")
@@ -275,8 +274,7 @@ def readable(name: str) -> Iterator[None]:
         ValueError,
         EOFError,
     ) as error:
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise UnreadableError(f"{name} is damaged: {first}") from None
+        raise UnreadableError(f"{name} is damaged: {first_line(error)}") from None
 
 
 def save_arrays(arrays: Mapping[str, AnyArray]) -> bytes:

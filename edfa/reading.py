@@ -1,7 +1,7 @@
 """Read files, JSON, and mappings (of a TOML card, a JSON file) as dataclasses.
 
 Sizes are bounded before memory is taken, whatever is wrong is one error that names it, and nothing
-here runs code from what it reads. ``read_bytes``, ``read_text`` and ``read_json`` read files,
+here runs code from what it reads. ``read_bytes`` and ``read_text`` read files,
 ``parse_json`` and ``parse_object`` texts, and ``parse`` makes a dataclass of a mapping.
 ``check_seed``, ``check_count`` and ``check_items`` look at single settings, before any work is
 spent.
@@ -33,6 +33,7 @@ __all__ = [
     "LARGEST_SEED",
     "MEGABYTE",
     "RESOURCES",
+    "SHOWN",
     "check_count",
     "check_items",
     "check_seed",
@@ -46,10 +47,10 @@ __all__ = [
     "parse_toml",
     "read_bytes",
     "read_entries",
-    "read_json",
     "read_resource",
     "read_text",
     "sha256_of",
+    "shorten",
 ]
 
 T = TypeVar("T")
@@ -113,11 +114,6 @@ def read_text(path: str | Path, limit: int = TEXT_LIMIT) -> str:
         raise UnreadableError(
             f"{Path(path).name} is not UTF-8 (byte 0x{byte:02x}); save it as UTF-8"
         ) from None
-
-
-def read_json(path: str | Path, limit: int = TEXT_LIMIT) -> Any:
-    """The content of a JSON file of at most ``limit`` bytes."""
-    return parse_json(read_text(path, limit), Path(path).name)
 
 
 def parse_json(text: str, name: str) -> Any:
@@ -342,7 +338,7 @@ did you mean 'continuous'?
     from pydantic import ValidationError
 
     if not isinstance(values, Mapping):
-        raise error(f"{where}: names and values are expected, not {_short(values)}")
+        raise error(f"{where}: names and values are expected, not {shorten(values)}")
     try:
         adapter = RESOURCES.get(("validator", cls), lambda: _validator(cls))
         result: T = adapter.validate_python({str(key): value for key, value in values.items()})
@@ -359,22 +355,28 @@ def _validator(cls: Any) -> Any:
     return TypeAdapter(cls)
 
 
-def _short(value: Any) -> str:
-    """A value as an error message shows it."""
+def shorten(value: Any) -> str:
+    """A value as an error message shows it: on one line, of about ``SHOWN`` characters at most.
+
+    >>> shorten("x"), shorten(10**300), shorten([1] * 100)[-5:]
+    ("'x'", 'a whole number of about 301 digits', ', 1,…')
+    """
+    if isinstance(value, int) and value.bit_length() > 200:
+        return f"a whole number of about {int(value.bit_length() * math.log10(2)) + 1} digits"
+    if getattr(value, "ndim", 0):  # an array or a column
+        return f"a {type(value).__name__}"
     try:
-        shown = repr(value)
-    except (
-        ValueError,
-        RecursionError,
-    ):  # an integer of thousands of digits, or a list of lists of lists
-        return f"such {type(value).__name__}"
-    return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"
+        text = repr(value[:SHOWN] if isinstance(value, str | bytes) else value)
+    except (ValueError, RecursionError):  # an endless number, or a list in itself
+        text = f"a {type(value).__name__}"
+    text = " ".join(text.split())
+    return text if len(text) <= SHOWN + 2 else text[:SHOWN] + "…"
 
 
 def _name(key: Any) -> str:
     """A key, or a position in a list, as an error message names it, in one line."""
     name = str(key)
-    return name if name.isprintable() and len(name) <= SHOWN else _short(name)
+    return name if name.isprintable() and len(name) <= SHOWN else shorten(name)
 
 
 def _explain(problem: Any, cls: type[Any], where: str) -> str:
@@ -391,12 +393,12 @@ def _explain(problem: Any, cls: type[Any], where: str) -> str:
             part.strip("' ") for part in problem["ctx"]["expected"].replace(" or ", ",").split(",")
         ]
         return (
-            f"{key}: {_short(value)} is not one of "
+            f"{key}: {shorten(value)} is not one of "
             f"{', '.join(options)}{did_you_mean(value, options)}"
         )
     if kind == "missing":
         return f"{key}: is missing"
-    return f"{key}: {problem['msg']}, not {_short(value)}"
+    return f"{key}: {problem['msg']}, not {shorten(value)}"
 
 
 def read_resource(package: str, path: str) -> str:

@@ -35,17 +35,16 @@ import pandas as pd
 from edfa.data.schema import Feature, Schema
 from edfa.data.values import (
     LARGEST,
-    SHOWN,
     as_number,
     as_word,
     exact,
     match_level,
     read_numbers,
-    shorten,
     to_pandas,
     to_words,
 )
 from edfa.errors import ColumnError, DataError, FactError, UnknownNameError, hint
+from edfa.reading import SHOWN, shorten
 from edfa.typing import BoolArray, Float32Array, Float64Array
 
 __all__ = ["Encoder", "Flag", "FlagKind", "Levels", "Measure"]

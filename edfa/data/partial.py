@@ -23,11 +23,11 @@ from edfa.data.values import (
     parse_number,
     read_numbers,
     read_words,
-    shorten,
     to_pandas,
     unwrap,
 )
 from edfa.errors import ColumnError, FactError, hint
+from edfa.reading import shorten
 from edfa.typing import BoolArray, Float32Array
 
 __all__ = ["Partial", "encode_partial"]

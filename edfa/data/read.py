@@ -273,29 +273,28 @@ def _check_not_reserved(names: Iterable[str], where: str) -> None:
 
 
 def _json_chunks(path: Path, size: int, schema: Schema | None) -> Iterator[pd.DataFrame]:
-    names: dict[str, None] = dict.fromkeys(schema.names if schema is not None else ())
-    features, seen, readable, first_error = frozenset(names), False, False, ""
+    features = () if schema is None else schema.names
+    keys: dict[str, None] = {}
+    readable, first_error = False, ""
     records = _json_records(path)
     while rows := list(islice(records, size)):
-        known = [row for row in rows if isinstance(row, dict)]
-        for row in known:
-            names.update(dict.fromkeys(row))
-            seen = seen or not features.isdisjoint(row)
+        errors = [row if isinstance(row, str) else None for row in rows]
+        cells = [row if isinstance(row, dict) else {} for row in rows]
+        for row in cells:
+            keys.update(dict.fromkeys(row))
+        names = dict.fromkeys((*features, *keys))
         if len(names) > MAX_JSON_KEYS + len(features):
             raise UnreadableError(f"{path.name} has more than {MAX_JSON_KEYS:,} different keys")
-        errors = [row if isinstance(row, str) else None for row in rows]
-        readable = readable or bool(known)
+        readable = readable or None in errors
         first_error = first_error or next(filter(None, errors), "")
-        cells = [row if isinstance(row, dict) else {} for row in rows]
         frame = pd.DataFrame(cells, range(len(rows)), [*names, ROW_ERROR], dtype=object)
         frame[ROW_ERROR] = pd.Series(errors, dtype=object)
         yield _without_empty_errors(frame)
     if first_error and not readable:
         raise UnreadableError(f"{first_error}; no line can be read")
-    if features and readable and not seen:
-        others = [name for name in names if name not in features]
+    if features and readable and keys.keys().isdisjoint(features):
         shown = ", ".join([*names][:5])
-        raise ColumnError(f"{path.name}: no line has one of {shown}, …{hint('', others)}")
+        raise ColumnError(f"{path.name}: no line has one of {shown}, …{hint('', keys)}")
 
 
 def _json_records(path: Path) -> Iterator[dict[str, Any] | str]:

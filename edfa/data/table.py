@@ -5,6 +5,7 @@ numbers are finite or null, words are strings or null, and the outcome is one of
 every row. Null means "not recorded"; "not acquired" does not exist at this stage.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +25,6 @@ from edfa.data.values import (
     find_missing,
     match_level,
     read_numbers,
-    shorten,
     to_pandas,
     to_words,
 )
@@ -36,7 +36,7 @@ from edfa.errors import (
     TargetError,
     hint,
 )
-from edfa.reading import check_seed
+from edfa.reading import check_seed, shorten
 from edfa.typing import AnyArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["Table", "find_classes", "validate_features", "validate_frame", "validate_target"]
@@ -275,10 +275,8 @@ class Table:
     @cached_property
     def _rows(self) -> dict[Part, IntArray]:
         """The row numbers of each part, ascending."""
-        random = np.random.default_rng(self.seed)
         parts: list[list[IntArray]] = [[], [], []]
-        for code in range(len(self.schema.classes)):
-            members = random.permutation(np.flatnonzero(self.y == code))
+        for members in self._shuffled():
             ends = np.cumsum(_allocate(len(members), np.array(self.shares)))
             for rows, members_of_part in zip(parts, np.split(members, ends[:-1]), strict=True):
                 rows.append(members_of_part)
@@ -294,14 +292,16 @@ class Table:
                 f"a cap of {cap} rows cannot hold three of each of the {len(counts)} classes"
             )
         sizes = _allocate(cap, counts / counts.sum())
-        random = np.random.default_rng(self.seed)
-        rows = [
-            random.permutation(np.flatnonzero(self.y == code))[:size]
-            for code, size in enumerate(sizes)
-        ]
+        rows = [members[:size] for members, size in zip(self._shuffled(), sizes, strict=True)]
         return replace(
             self, frame=self.frame.iloc[np.sort(np.concatenate(rows))].reset_index(drop=True)
         )
+
+    def _shuffled(self) -> Iterator[IntArray]:
+        """The row numbers of each class in turn, in an order that the seed decides."""
+        random = np.random.default_rng(self.seed)
+        for code in range(len(self.schema.classes)):
+            yield random.permutation(np.flatnonzero(self.y == code))
 
 
 def _allocate(total: int, shares: Float64Array) -> Int64Array:

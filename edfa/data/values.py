@@ -31,14 +31,13 @@ import numpy as np
 import pandas as pd
 
 from edfa.errors import ColumnError, DataError, EmptyTableError, FactError, SchemaError, hint
-from edfa.reading import first_line, is_unicode
+from edfa.reading import SHOWN, first_line, is_unicode, shorten
 from edfa.typing import AnyArray, BoolArray
 
 __all__ = [
     "LARGEST",
     "PLAIN",
     "ROW_ERROR",
-    "SHOWN",
     "WHOLE",
     "as_number",
     "as_word",
@@ -55,7 +54,6 @@ __all__ = [
     "parse_number",
     "read_numbers",
     "read_words",
-    "shorten",
     "to_pandas",
     "to_words",
     "unit_of",
@@ -84,7 +82,6 @@ _NUMBER = re.compile(
     re.VERBOSE,
 )
 MONTHS = {"day": 12 / 365.25, "week": 84 / 365.25, "month": 1.0, "year": 12.0}
-SHOWN = 60  # characters of a value in an error message
 WHOLE = 2**53  # floats below it are whole numbers exactly
 _WHOLE_FLOAT = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0")
 
@@ -175,6 +172,8 @@ def is_gap(value: Any) -> bool:
     """
     if isinstance(value, str):
         return value == ""
+    if isinstance(value, Decimal):  # pandas raises for a signalling NaN
+        return value.is_nan()
     return bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
@@ -283,23 +282,6 @@ def exact(number: float) -> str:
     """
     short = f"{number:g}"
     return short if float(short) == number else repr(float(number)).removesuffix(".0")
-
-
-def shorten(value: Any) -> str:
-    """A value for an error message: on one line, and not long."""
-    if isinstance(value, int) and value.bit_length() > 200:
-        return f"a whole number of about {int(value.bit_length() * math.log10(2)) + 1} digits"
-    if isinstance(value, np.ndarray | pd.Series):
-        return f"a {type(value).__name__}"
-    try:
-        text = repr(value[:SHOWN] if isinstance(value, str | bytes) else value)
-    except (
-        ValueError,
-        RecursionError,
-    ):  # an endless number, or a list in itself
-        text = f"a {type(value).__name__}"
-    text = " ".join(text.split())
-    return text if len(text) <= SHOWN + 2 else text[:SHOWN] + "…"
 
 
 def to_pandas(frame: Any) -> pd.DataFrame:
