@@ -213,8 +213,19 @@ class Measure(_Column):
 
     @classmethod
     def fit(cls, values: pd.Series, feature: Feature) -> "Measure":
-        """Learn the scale from training values, (rows,), numbers or null; codes and nulls are no
-        measurements.
+        """Learn the scale from training values.
+
+        Parameters
+        ----------
+        values
+            Numbers or null, (rows,). Nulls and the codes of ``feature`` are no measurements.
+        feature
+            The feature that they are values of; its ``range`` widens the range that is understood.
+
+        Raises
+        ------
+        ColumnError
+            If a number is infinite, or farther than ``LARGEST`` from zero.
         """
         codes = [float(code) for code in feature.codes]
         gaps = values.isna()
@@ -253,8 +264,18 @@ class Measure(_Column):
         return (floor - 1 - np.arange(len(self.states))).astype(np.float32)
 
     def encode(self, values: pd.Series) -> Float32Array:
-        """The codes of numbers or nulls, (rows,), without NaN; values outside the range move to its
-        edge.
+        """Encode a column by the policy for batches.
+
+        Parameters
+        ----------
+        values
+            Numbers or nulls, (rows,).
+
+        Returns
+        -------
+        Float32Array
+            The codes, (rows,), without NaN: numbers outside the range are at its edge, and a gap is
+            the median where training had none.
         """
         numbers = read_numbers(values).to_numpy(float)
         gaps = np.isnan(numbers)
@@ -312,12 +333,21 @@ class Measure(_Column):
         return int(number) if self.whole and number.is_integer() else number
 
     def decode(self, codes: Float32Array) -> pd.Series:
-        """The numbers of codes, (rows,): of all decimals that would encode to the same float32, the
-        shortest.
+        """Turn codes into numbers.
 
-        So ``encode(decode(c)) == c`` bit for bit for every code that came from a number, and a
-        person's own number comes back exactly whenever float32 can tell it from its neighbours. A
-        truly missing value is NaN.
+        Of all decimals that would encode to the same float32, the shortest is taken. So
+        ``encode(decode(c)) == c`` bit for bit for every code that came from a number, and a
+        person's own number comes back exactly whenever float32 can tell it from its neighbours.
+
+        Parameters
+        ----------
+        codes
+            Codes without NaN, (rows,).
+
+        Returns
+        -------
+        pandas.Series
+            The numbers, (rows,), NaN where a value is truly missing.
         """
         numbers = self._numbers(codes)
         for state, slot in zip(self.states, self.slots, strict=True):
@@ -358,8 +388,15 @@ class Levels(_Column):
 
     @classmethod
     def fit(cls, values: pd.Series, feature: Feature) -> "Levels":
-        """Learn the levels from training values, (rows,): the card's if it lists any, else those
-        that occur, sorted.
+        """Learn the levels from training values.
+
+        Parameters
+        ----------
+        values
+            Words, numbers or null, (rows,). Nulls and the codes of ``feature`` are no levels.
+        feature
+            The feature that they are values of. If it lists levels these are taken, in their order;
+            otherwise those that occur, sorted.
         """
         codes = [float(code) for code in feature.codes]
         known = values.dropna()
@@ -400,8 +437,18 @@ class Levels(_Column):
         return -1 - steps if self.ordered else len(self.levels) + steps
 
     def encode(self, values: pd.Series) -> Float32Array:
-        """The codes of levels or nulls, (rows,), without NaN; an unknown level becomes the nearest
-        or typical one.
+        """Encode a column by the policy for batches.
+
+        Parameters
+        ----------
+        values
+            Words, numbers or nulls, (rows,).
+
+        Returns
+        -------
+        Float32Array
+            The codes, (rows,), without NaN. An unknown number is the nearest level; an unknown
+            word, or a gap where training had none, is the typical level.
         """
         values = to_words(values) if self.words else read_numbers(values)
         codes = pd.Index(self.levels).get_indexer(pd.Index(values)).astype(np.float32)
@@ -462,8 +509,22 @@ class Levels(_Column):
             raise DataError(f"{self.name}: {code} is not the code of any level") from None
 
     def decode(self, codes: Float32Array) -> pd.Series:
-        """The strings, or numbers, of codes, (rows,); a truly missing value is null. DataError for
-        any other code.
+        """Turn codes into levels.
+
+        Parameters
+        ----------
+        codes
+            Codes without NaN, (rows,).
+
+        Returns
+        -------
+        pandas.Series
+            Strings or numbers, (rows,), null where a value is truly missing.
+
+        Raises
+        ------
+        DataError
+            If a code is neither that of a level nor that of a state.
         """
         which, distinct = pd.factorize(codes, use_na_sentinel=False)
         values = [self.decode_one(code) for code in distinct.tolist()]
@@ -476,8 +537,13 @@ class Levels(_Column):
 
 @dataclass(frozen=True)
 class Encoder:
-    """The encoding of every feature of a table, in the schema's order. Fitted on the training part
-    alone.
+    """The encoding of every feature of a table, fitted on its training part alone.
+
+    Parameters
+    ----------
+    columns
+        The encoding of each feature, in the schema's order: ``Measure`` for a continuous one,
+        ``Levels`` for others.
 
     Examples
     --------
@@ -497,8 +563,14 @@ class Encoder:
 
     @classmethod
     def fit(cls, frame: pd.DataFrame, schema: Schema) -> "Encoder":
-        """Learn scales, levels and states from training rows; ``frame`` has a column for each
-        feature of ``schema``.
+        """Learn scales, levels and states from training rows.
+
+        Parameters
+        ----------
+        frame
+            The training rows, with a column for each feature, as ``validate_frame`` leaves them.
+        schema
+            The features.
         """
         return cls(
             tuple(
@@ -520,8 +592,22 @@ class Encoder:
             raise UnknownNameError("feature", name, self.names) from None
 
     def encode(self, frame: pd.DataFrame) -> Float32Array:
-        """The rows of ``frame`` as a matrix without NaN, (rows, features), by the batch policy
-        above.
+        """Encode rows of which everything is known, by the batch policy above.
+
+        Parameters
+        ----------
+        frame
+            A frame of any make with a column for each feature; other columns are ignored.
+
+        Returns
+        -------
+        Float32Array
+            The codes, (rows, features), without NaN.
+
+        Raises
+        ------
+        ColumnError
+            If a feature has no column, or a column of words holds what is no word.
         """
         frame = to_pandas(frame)
         if absent := [name for name in self.names if name not in frame.columns]:
@@ -534,8 +620,24 @@ class Encoder:
         return matrix
 
     def encode_person(self, facts: Mapping[str, Any]) -> Float32Array:
-        """What a person tells, by feature name, as a row, (features,), by the policy above; NaN:
-        not known.
+        """Encode what one person tells, by the policy for people above.
+
+        Parameters
+        ----------
+        facts
+            Values by feature name; features that are left out are not known.
+
+        Returns
+        -------
+        Float32Array
+            One row, (features,), NaN where a feature is not known.
+
+        Raises
+        ------
+        FactError
+            If a value cannot be understood.
+        UnknownNameError
+            If there is no feature of a name.
         """
         row = np.full(len(self.columns), np.nan, dtype=np.float32)
         for name, value in facts.items():
@@ -544,8 +646,22 @@ class Encoder:
         return row
 
     def decode(self, matrix: Float32Array) -> pd.DataFrame:
-        """The values of a matrix without NaN, (rows, features), as a frame; ``decode_cells`` is for
-        rows with NaN.
+        """Decode rows of which everything is known; ``decode_cells`` is for others.
+
+        Parameters
+        ----------
+        matrix
+            Codes, (rows, features), without NaN.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A column of values for each feature; null where a value is truly missing.
+
+        Raises
+        ------
+        DataError
+            If the matrix has another shape, NaN, or a number that is no code.
         """
         matrix = np.asarray(matrix, dtype=np.float32)
         if matrix.ndim != 2 or matrix.shape[1] != len(self.columns):
@@ -560,8 +676,19 @@ class Encoder:
         return pd.DataFrame({c.name: c.decode(matrix[:, i]) for i, c in enumerate(self.columns)})
 
     def decode_cells(self, name: str, codes: npt.ArrayLike) -> list[Any]:
-        """The values of codes of one feature, (cells,) or a single one; None for a truly missing
-        value.
+        """Decode codes of one feature.
+
+        Parameters
+        ----------
+        name
+            The feature.
+        codes
+            Codes without NaN, (cells,), or a single one.
+
+        Returns
+        -------
+        list
+            The values, None for a truly missing one.
         """
         cells = np.atleast_1d(np.asarray(codes, dtype=np.float32))
         if len(cells) == 1:  # a plan is decoded cell by cell: spare it the Series

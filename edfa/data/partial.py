@@ -34,8 +34,16 @@ __all__ = ["Partial", "encode_partial"]
 
 
 class Partial(NamedTuple):
-    """Encoded facts ``X``, (rows, features), NaN where not known; error messages and flags by row
-    number.
+    """People of whom not everything is known, encoded.
+
+    Parameters
+    ----------
+    X
+        Their facts, (rows, features), NaN where not known; a row with an error is NaN throughout.
+    errors
+        For each row that cannot be understood, by row number, the message.
+    flags
+        For each other row with values that are replaced or left out, by row number, their flags.
     """
 
     X: Float32Array
@@ -46,17 +54,35 @@ class Partial(NamedTuple):
 def encode_partial(
     frame: pd.DataFrame, encoder: Encoder, schema: Schema, relevant: BoolArray | None = None
 ) -> Partial:
-    """Encode the columns of ``frame`` that the schema has; other columns are ignored, absent ones
-    are not known.
+    """Encode people of whom not everything is known.
 
-    A column that is none of the schema's and looks like one of them is an error: it would be
-    ignored without a word.
+    A row with a value that cannot be understood has an error, the one that
+    ``Encoder.encode_person`` would raise. A number slightly outside what was seen is taken at the
+    edge and flagged. A string that the card lists as ``missing`` is a known fact, "not recorded",
+    if training rows had gaps.
 
-    A row with a value that cannot be understood is all NaN and has an error, the one
-    ``encode_person`` would raise. A number slightly outside what was seen is taken at the edge and
-    flagged. A string that the card lists as ``missing`` is a known fact, "not recorded", if
-    training rows had gaps. Of features that are not ``relevant`` (features,), a value that cannot
-    be understood is flagged and left out; None: all are.
+    Parameters
+    ----------
+    frame
+        One row a person. Features without a column are not known; columns that are no feature are
+        ignored, unless their name looks like that of one.
+    encoder
+        The encoding of the features.
+    schema
+        The features, and which texts mean "not recorded".
+    relevant
+        Whether each feature matters to the decision, (features,); None: all do. A value of one that
+        does not is flagged and left out where it cannot be understood.
+
+    Returns
+    -------
+    Partial
+        The codes, and the errors and flags by row number.
+
+    Raises
+    ------
+    ColumnError
+        If there is no column of any feature, or a name is there twice or looks like a feature's.
 
     Examples
     --------

@@ -184,7 +184,25 @@ def _check_size(name: str, cells: int, size: int) -> None:
 
 
 def read_parquet(path: str | Path) -> pd.DataFrame:
-    """Read a Parquet file as a data frame of plain data types."""
+    """Read a Parquet file.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Its rows, with plain data types (``to_pandas``); whole numbers beside gaps stay exact.
+
+    Raises
+    ------
+    UnreadableError
+        If there is no such file, it is damaged, or it says that it is too large.
+    ColumnError
+        If a name is there twice.
+    """
     path = existing(path)
     with open_parquet(path) as file:
         metadata = file.metadata

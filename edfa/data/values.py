@@ -87,8 +87,18 @@ _WHOLE_FLOAT = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0")
 
 
 def exact_text(value: object) -> str:
-    """A value as text that no other value has: whole numbers without a fraction, others with all
-    their digits; anything that is no number as it is.
+    """Write a value as a text that no other value has.
+
+    Parameters
+    ----------
+    value
+        A number of any type, or anything else.
+
+    Returns
+    -------
+    str
+        A whole number without a fraction, any other number with all its digits, and the ``str`` of
+        what is no number.
 
     Examples
     --------
@@ -102,11 +112,19 @@ def exact_text(value: object) -> str:
 
 
 def parse_number(text: str) -> float | None:
-    """The number that a text means; None if it is no number, could be two, or is too large for a
-    float.
+    """Read the number that a text means.
 
-    A per cent sign is left out: ``"45%"`` is 45. ``k`` are thousands, and after money ``m`` are
-    millions.
+    Parameters
+    ----------
+    text
+        A number with or without a sign, separators of thousands, a sign of money, a per cent sign
+        (which is left out: ``"45%"`` is 45), brackets for a negative amount, ``k`` for thousands,
+        and after money ``m`` for millions.
+
+    Returns
+    -------
+    float | None
+        The number; None if the text means none, could mean two, or is too large for a float.
 
     Examples
     --------
@@ -139,8 +157,15 @@ def parse_number(text: str) -> float | None:
 
 
 def unit_of(texts: list[str]) -> tuple[str, ...]:
-    """The signs of money and per cent that stand beside numbers in ``texts``, sorted, each once.
+    """Find the signs of money and per cent that stand beside numbers in ``texts``.
 
+    Returns
+    -------
+    tuple[str, ...]
+        Each sign once, sorted; a text that is no number counts for nothing.
+
+    Examples
+    --------
     >>> unit_of(["€1,430", "€20", "7"])
     ('€',)
     """
@@ -149,8 +174,22 @@ def unit_of(texts: list[str]) -> tuple[str, ...]:
 
 
 def months_of(takes: str, where: str = "takes") -> float:
-    """A duration in words as a number of months; 0 for an empty one.
+    """Read a duration in words as a number of months.
 
+    Parameters
+    ----------
+    takes
+        A number of days, weeks, months or years, such as ``"24 months"``; empty for no time.
+    where
+        The key that the duration stands under, with which an error message begins.
+
+    Raises
+    ------
+    SchemaError
+        If the text is no duration.
+
+    Examples
+    --------
     >>> months_of("24 months"), months_of("2 years"), months_of("")
     (24.0, 24.0, 0.0)
     """
@@ -206,9 +245,27 @@ def without_limit(value: Any) -> float | None:
 
 
 def as_number(value: Any, name: str) -> float | None:
-    """An answer as a number, None for a gap; FactError naming the feature ``name`` if it is
-    neither.
+    """Read one answer to a question about a number.
 
+    Parameters
+    ----------
+    value
+        A number of any type, or a text as ``parse_number`` reads it.
+    name
+        The feature, with which an error message begins.
+
+    Returns
+    -------
+    float | None
+        The number; None for a gap.
+
+    Raises
+    ------
+    FactError
+        If the value is neither, is infinite, or is farther than ``LARGEST`` from zero.
+
+    Examples
+    --------
     >>> as_number("€1,430", "income"), as_number("", "income")
     (1430.0, None)
     """
@@ -226,8 +283,27 @@ def as_number(value: Any, name: str) -> float | None:
 
 
 def as_word(value: Any, name: str) -> str | None:
-    """An answer as a word, None for a gap; FactError naming the feature ``name`` if it is neither.
+    """Read one answer to a question about a word.
 
+    Parameters
+    ----------
+    value
+        A text, a number, or a truth value.
+    name
+        The feature, with which an error message begins.
+
+    Returns
+    -------
+    str | None
+        The text as it stands; a number as text, without a point where it is whole; None for a gap.
+
+    Raises
+    ------
+    FactError
+        If the value is none of these, or a text that cannot be written to a file.
+
+    Examples
+    --------
     >>> as_word(1.0, "job"), as_word("01", "job"), as_word(True, "job")
     ('1', '01', 'True')
     """
@@ -249,16 +325,30 @@ def as_word(value: Any, name: str) -> str | None:
 
 
 def match_level(word: str, levels: Iterable[str]) -> str | None:
-    """The level that a word means: itself, or else the only one that differs by the way software
-    writes it.
+    """Find the level that a word means.
 
     A data frame writes the whole numbers of a column with gaps as ``1.0``, and a truth value as
-    ``True``.
+    ``True``; such words still mean the levels ``1`` and ``true``.
 
-    >>> match_level("1.0", ["1", "2"]), match_level("True", ["true", "false"]), match_level("01",
-    ...     ["1", "2"])
+    Parameters
+    ----------
+    word
+        What a cell or an answer says.
+    levels
+        The levels of the feature.
+
+    Returns
+    -------
+    str | None
+        The level that equals ``word``, else the only one that differs from it in these two ways;
+        None if there is none, or more than one.
+
+    Examples
+    --------
+    >>> levels = ["1", "2"]
+    >>> match_level("1.0", levels), match_level("True", ["true", "false"]), match_level("01", levels)
     ('1', 'true', None)
-    """
+    """  # noqa: E501
     known = list(levels)
     if word in known:
         return word
@@ -285,12 +375,31 @@ def exact(number: float) -> str:
 
 
 def to_pandas(frame: Any) -> pd.DataFrame:
-    """A pandas, polars or pyarrow frame as a pandas frame whose columns have texts as names and
-    plain data types.
+    """Make a pandas frame with plain data types of a frame of any make.
 
     Plain are numpy's numbers and truth values, ``str``, categorical, dates and, for what is mixed
     or has no other, ``object``. Nothing is rounded: whole numbers with gaps become floats only if
-    every one is exact as a float. Columns that are plain already are not copied.
+    every one is exact as a float.
+
+    Parameters
+    ----------
+    frame
+        A pandas, polars or pyarrow frame.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The same rows, with texts as column names. Columns that are plain already are not copied.
+
+    Raises
+    ------
+    DataError
+        If ``frame`` is no frame, or cannot be read.
+
+    Examples
+    --------
+    >>> to_pandas(pd.DataFrame({0: pd.array([1, None], dtype="Int64")})).to_dict("list")
+    {'0': [1.0, nan]}
     """
     table: pd.DataFrame = frame if isinstance(frame, pd.DataFrame) else _from_native(frame)
     if not all(type(name) is str for name in table.columns):
@@ -341,11 +450,25 @@ def _plain(values: pd.Series) -> pd.Series:
 
 
 def check_names(columns: Iterable[Any], known: Sequence[str]) -> None:
-    """Raise ColumnError for a name that is there twice, or that only looks like one of the
-    ``known`` names.
+    """Check the names of columns against those of a card.
 
-    Other unknown columns are nobody's business: a file may have more than a card describes.
+    Other unknown columns are no error: a file may have more than a card describes.
 
+    Parameters
+    ----------
+    columns
+        The names of all columns.
+    known
+        The names that the card has.
+
+    Raises
+    ------
+    ColumnError
+        If a name is there twice, or looks like a known one without being equal to it: case, white
+        space, normal forms and letters of other scripts make no difference to how a name looks.
+
+    Examples
+    --------
     >>> check_names([" Age", "note"], ["age", "home"])
     Traceback (most recent call last):
         ...
@@ -376,8 +499,21 @@ def check_unique(names: Iterable[str], where: str = "") -> None:
 
 
 def check_columns(frame: pd.DataFrame, required: list[str]) -> None:
-    """Raise DataError unless column names are unique, the required ones are present, and there is a
-    row.
+    """Check that a frame has rows and columns to work with.
+
+    Parameters
+    ----------
+    frame
+        A frame with texts as column names, such as ``to_pandas`` makes.
+    required
+        The columns that must be there.
+
+    Raises
+    ------
+    ColumnError
+        If a name is there twice, or a required column is missing.
+    EmptyTableError
+        If there is no row.
     """
     names = [str(c) for c in frame.columns]
     check_unique(names)
@@ -405,8 +541,22 @@ def find_gaps(values: pd.Series) -> BoolArray:
 
 
 def find_missing(values: pd.Series, missing: Sequence[str], words: bool) -> BoolArray:
-    """Which cells, (rows,), hold a text that the card lists as ``missing``, or of a column of
-    numbers that number.
+    """Find the cells that a card says are not recorded.
+
+    Parameters
+    ----------
+    values
+        A column, (rows,).
+    missing
+        The card's ``missing``: texts that mean "not recorded".
+    words
+        Whether the column holds words. In a column of numbers, the number that such a text means
+        is not recorded either.
+
+    Returns
+    -------
+    BoolArray
+        Whether each cell is listed, (rows,); gaps are not, see ``find_gaps``.
     """
     if not missing:
         return np.zeros(len(values), dtype=bool)
@@ -422,12 +572,25 @@ def find_missing(values: pd.Series, missing: Sequence[str], words: bool) -> Bool
 
 
 def read_numbers(values: pd.Series) -> pd.Series:
-    """A column, (rows,), as numbers of any size: NaN where a cell means none; integers if all are
-    written as such.
+    """Read a column as numbers.
 
-    >>> read_numbers(pd.Series(["€1,430", "7"])).tolist(), read_numbers(pd.Series([1.5, None,
-    ...     True])).tolist()
-    ([1430, 7], [1.5, nan, nan])
+    Parameters
+    ----------
+    values
+        A column of any plain data type, (rows,).
+
+    Returns
+    -------
+    pandas.Series
+        The numbers, of any size, with the index and the name of ``values``: NaN where a cell means
+        none, as for truth values and dates; integers if all are written as such.
+
+    Examples
+    --------
+    >>> read_numbers(pd.Series(["€1,430", "7"])).tolist()
+    [1430, 7]
+    >>> read_numbers(pd.Series([1.5, None, True])).tolist()
+    [1.5, nan, nan]
     """
     if isinstance(values.dtype, pd.CategoricalDtype):
         distinct = read_numbers(_categories(values)).to_numpy(float)
@@ -472,8 +635,21 @@ def _whole(numbers: AnyArray, integers: bool, values: pd.Series) -> pd.Series:
 
 
 def read_words(values: pd.Series) -> pd.Series:
-    """A column, (rows,), as words of data type ``str``: null where a cell is a gap, or means none.
+    """Read a column as words.
 
+    Parameters
+    ----------
+    values
+        A column of any plain data type, (rows,).
+
+    Returns
+    -------
+    pandas.Series
+        The words, of data type ``str``, with the index and the name of ``values``: null where a
+        cell is a gap, or means no word, such as a date.
+
+    Examples
+    --------
     >>> read_words(pd.Series([1.0, 2.5, None])).tolist()
     ['1', '2.5', nan]
     """
@@ -503,8 +679,17 @@ def _words(cells: list[Any], like: pd.Series) -> pd.Series:
 
 
 def to_words(values: pd.Series) -> pd.Series:
-    """``read_words`` of a column that holds nothing else; ColumnError naming the row for a cell
-    that means no word.
+    """Read a column that must hold nothing but words and gaps.
+
+    Returns
+    -------
+    pandas.Series
+        The words, as ``read_words`` reads them, (rows,).
+
+    Raises
+    ------
+    ColumnError
+        If a cell means no word; the message names its row.
     """
     words = read_words(values)
     strange = np.flatnonzero(words.isna().to_numpy() & ~find_gaps(values))
