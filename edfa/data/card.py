@@ -30,8 +30,20 @@ SectionPath = tuple[str, ...]
 
 
 def render_card(schema: "Schema", remarks: Mapping[str, str]) -> str:
-    """The text of a new card; ``remarks`` are comments by the name of the feature or target they
-    are about.
+    """Write a new card.
+
+    Parameters
+    ----------
+    schema
+        What the card describes.
+    remarks
+        Comments by the name of the feature, or of the target, that they are about.
+
+    Returns
+    -------
+    str
+        The card: title and notes, the sections ``[target]`` and ``[rules]`` (if there are rules),
+        and one section a feature. Keys at their default are left out, but for kind and cost.
     """
     top = tomlkit.document()
     for key, value in _top_values(schema).items():
@@ -51,11 +63,26 @@ def render_card(schema: "Schema", remarks: Mapping[str, str]) -> str:
 
 
 def update_card(text: str, old: "Schema", new: "Schema") -> str:
-    """The card ``text``, which describes ``old``, changed to describe ``new``.
+    """Change a card so that it describes another schema.
 
     Values that changed are written over in place, new features become sections at their position in
     ``new``. A feature that is gone takes along its section and the comments directly above it,
     nothing else.
+
+    Parameters
+    ----------
+    text
+        The card as it is.
+    old
+        The schema that it describes.
+    new
+        The schema that it is to describe.
+
+    Returns
+    -------
+    str
+        The changed card. Layouts that cannot be edited may come out wrong; ``Schema.update_toml``
+        reads the result back and compares.
     """
     sections = _split(text)
     before = list(sections)

@@ -67,7 +67,20 @@ class Formula:
 
     @classmethod
     def of(cls, text: str, where: str = "formula") -> "Formula":
-        """Read a formula; ``SettingError``, which begins with ``where``, if it is not one."""
+        """Read a formula.
+
+        Parameters
+        ----------
+        text
+            The formula, of at most 500 characters.
+        where
+            What the formula stands under, with which an error message begins.
+
+        Raises
+        ------
+        SettingError
+            If the text is no formula by the grammar above, or names no feature.
+        """
         if len(text) > MAX_CHARACTERS:
             raise SettingError(
                 f"{where}: a formula has at most {MAX_CHARACTERS} characters, not {len(text)}"
@@ -87,10 +100,18 @@ class Formula:
         return cls(text, tuple(names))
 
     def __call__(self, values: Mapping[str, Float64Array]) -> Float64Array:
-        """The formula's value for each row of ``values``, which has a column (rows,) for each of
-        ``names``.
+        """Work out the formula.
 
-        What cannot be worked out, such as a division by zero, is NaN.
+        Parameters
+        ----------
+        values
+            A column, (rows,), for each of ``names``.
+
+        Returns
+        -------
+        Float64Array
+            The value for each row, (rows,), NaN where it cannot be worked out, as in a division by
+            zero.
         """
         result = np.asarray(_evaluate(self.text, values.__getitem__), dtype=np.float64)
         return np.where(np.isfinite(result), result, np.nan)

@@ -14,7 +14,12 @@ __all__ = ["Graph"]
 
 @dataclass(frozen=True)
 class Graph:
-    """A directed acyclic graph: the parents of each node.
+    """A directed acyclic graph.
+
+    Parameters
+    ----------
+    parents
+        The parents of each node, by node.
 
     Raises
     ------
@@ -58,8 +63,13 @@ class Graph:
         return tuple(n for n in self.nodes if node in self.parents[n])
 
     def units(self, node: str) -> dict[str, tuple[str, ...]]:
-        """Definition 4: each parent or child of ``node`` with its spouses, the other parents of a
-        child.
+        """The units of a node's Markov blanket (Definition 4).
+
+        Returns
+        -------
+        dict[str, tuple[str, ...]]
+            For each parent or child of ``node`` its spouses: the other parents of a child that are
+            neither parents nor children of ``node`` themselves.
         """
         near = set(self.parents[node]) | set(self.children(node))
         spouses = {
@@ -88,6 +98,13 @@ class Graph:
 
         It does if the moral graph of their ancestors has no path from ``a`` to ``b`` outside
         ``given``.
+
+        Parameters
+        ----------
+        a, b
+            Two nodes.
+        given
+            The nodes that are known.
         """
         ancestors = self.ancestors([a, b, *given])
         edges: dict[str, set[str]] = {n: set() for n in ancestors}

@@ -42,7 +42,15 @@ OPERATOR_KEYS = ("linked", "per_year", "takes", "reading")
 
 @dataclass(frozen=True)
 class Limits:
-    """What rules and overlays have in common. Values are in people's words, not encoded."""
+    """The limits on plans and questions that ``Rules`` and ``Overlay`` share.
+
+    The parameters are explained in ``Rules``. Values are in people's words, not encoded.
+
+    Raises
+    ------
+    SettingError
+        If a value is outside its range, or a feature has a difficulty and a weight.
+    """
 
     locked: tuple[str, ...] = ()
     only: tuple[str, ...] | None = None
@@ -95,14 +103,35 @@ class Limits:
                 )
 
     def weight(self, name: str) -> float:
-        """Factor on the effort of changing a feature."""
+        """The factor on the effort of changing a feature.
+
+        Returns
+        -------
+        float
+            Its weight, or 1/4 to 4 by its difficulty; 1 if it has neither.
+        """
         return float(self.weights.get(name, 2.0 ** (self.difficulty.get(name, 3) - 3)))
 
     def tighten(self, other: "Limits | None") -> Self:
-        """Everything that these limits or ``other`` forbid, as an object of this class.
+        """Join these limits with others, so that what either forbids is forbidden.
 
-        Nothing can be loosened: a direction against that of these limits is a ``SettingError``.
+        Parameters
+        ----------
+        other
+            Further limits; None: none.
 
+        Returns
+        -------
+        Limits
+            The joint limits, as an object of this class.
+
+        Raises
+        ------
+        SettingError
+            If a direction is against one of these limits: nothing can be loosened.
+
+        Examples
+        --------
         >>> rules = Rules(locked=("age",), max_changes=3)
         >>> rules.tighten(Overlay(locked=("purpose",), max_changes=2)).max_changes
         2
@@ -139,8 +168,16 @@ class Limits:
         return {name: self.weight(name) * max(other.weight(name), least) for name in names}
 
     def describe(self) -> tuple[str, ...]:
-        """Short texts, one for every setting that is not at its default.
+        """Describe the limits in short texts.
 
+        Returns
+        -------
+        tuple[str, ...]
+            One text for every setting, or entry of a setting, that is not at its default. Of more
+            than two moves or pairs only the number is named.
+
+        Examples
+        --------
         >>> Overlay(locked=("purpose",), max_changes=2, directions={"duration": "down"}).describe()
         ('locked: purpose', 'directions.duration = down', 'max_changes = 2')
         """
@@ -159,9 +196,19 @@ class Limits:
 
     @classmethod
     def parse(cls, values: Mapping[str, Any], where: str = "rules") -> Self:
-        """From a mapping of settings, such as a card's ``[rules]`` table.
+        """Read limits from a mapping of settings, such as a card's ``[rules]`` table.
 
-        ``where`` is the path of ``values`` in its file, for error messages.
+        Parameters
+        ----------
+        values
+            Settings by name; those that are left out have their defaults.
+        where
+            The path of ``values`` in its file, with which error messages begin.
+
+        Raises
+        ------
+        SettingError
+            If a setting is unknown, of the wrong type, or outside its range.
         """
         try:
             return parse(cls, values, where)
@@ -170,8 +217,20 @@ class Limits:
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """From a TOML file, with the settings at its top or in a ``[rules]`` table, or a JSON
-        file that ``to_json`` wrote.
+        """Read limits from a file.
+
+        Parameters
+        ----------
+        path
+            A TOML file, with the settings at its top or in a ``[rules]`` table, or a ``.json`` file
+            that ``to_json`` wrote.
+
+        Raises
+        ------
+        UnreadableError
+            If the file cannot be read, or is no TOML or JSON of limits.
+        SettingError
+            If a setting is unknown or wrong; the message names the file and the setting.
         """
         text, where = read_text(path), Path(path).name
         is_json = Path(path).suffix == ".json"
@@ -193,8 +252,13 @@ class Limits:
 
         The version must be there: without it (as in ``{}``) nothing says that the mapping holds
         limits at all, and reading it as "no limits" could drop a person's limits unnoticed.
-        Raises ``UnreadableError`` for other content and other versions, ``SettingError`` for
-        unknown settings and values that the constructor does not take.
+
+        Raises
+        ------
+        UnreadableError
+            If the content is of another kind or version.
+        SettingError
+            If a setting is unknown, or has a value that the constructor does not take.
         """
         name = cls.__name__.lower()
         if not isinstance(content, Mapping) or "version" not in content:
@@ -297,10 +361,18 @@ class Rules(Limits):
             ) from None
 
     def tighten(self, other: Limits | None) -> "Rules":
-        """These rules and ``other`` (rules or an overlay) together: what both allow.
+        """Join these rules with further rules or an overlay: what both allow is allowed.
 
-        ``other`` cannot loosen anything: a reading that these rules do not have, a link or a time
-        that says something else, or a direction against these raises ``SettingError``.
+        Parameters
+        ----------
+        other
+            Further rules, or a person's overlay; None: none.
+
+        Raises
+        ------
+        SettingError
+            If ``other`` would loosen anything: by the paper's reading where these rules do not have
+            it, a link or a time that says something else, or a direction against these.
         """
         if not isinstance(other, Rules):
             return super().tighten(other)
@@ -314,10 +386,24 @@ class Rules(Limits):
         )
 
     def check(self, schema: "Schema", encoder: "Encoder | None" = None) -> None:
-        """Raise ``SchemaError``, ``UnknownNameError`` or ``SettingError`` unless they fit the card.
+        """Check that the rules fit a card: they may only tighten what it allows.
 
-        All names must be features of the schema, and rules may only tighten what the card allows.
-        With an ``encoder``, every value that they name must be one that training people may have.
+        Parameters
+        ----------
+        schema
+            The card, of which all named features must be.
+        encoder
+            The encoding of its features; with it, every value that the rules name must be one that
+            training people may have.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no feature of a name.
+        SchemaError
+            If a rule contradicts the card, or does not go with a feature's kind.
+        SettingError
+            If a value is none that training people may have.
         """
         moved = (*(self.only or ()), *self.directions)
         by_feature = (self.difficulty, self.weights, self.ranges, self.levels)
@@ -365,8 +451,17 @@ class Rules(Limits):
                 raise SettingError(f"{where}: no number is as large") from None
 
     def check_leaves_something(self, schema: "Schema") -> None:
-        """Raise ``SchemaError``, which names the rule, if rules for everybody leave nobody anything
-        to change.
+        """Check that the rules for everybody leave something to change.
+
+        Parameters
+        ----------
+        schema
+            The card. If nothing can change by the card alone, no rule is to blame.
+
+        Raises
+        ------
+        SchemaError
+            If they leave nothing; the message names the rule.
         """
         actionable = [feature for feature in schema if self._actionable(feature)]
         if not actionable or any(self._leaves(feature) for feature in actionable):
@@ -473,14 +568,27 @@ max_months, min_probability, forbidden, together
 
     @classmethod
     def parse(cls, values: Mapping[str, Any], where: str = "overlay") -> Self:
-        """From a mapping of settings; those of the operator alone are a ``SettingError``."""
+        """Read an overlay from a mapping of settings.
+
+        Raises
+        ------
+        SettingError
+            If a setting is the operator's alone (``linked``, ``per_year``, ``takes``, ``reading``),
+            or for the reasons that ``Limits.parse`` has.
+        """
         for key in OPERATOR_KEYS if isinstance(values, Mapping) else ():
             if key in values:
                 raise SettingError(f"{key}: this is the operator's to say, not a person's")
         return super().parse(values, where)
 
     def tighten(self, other: Limits | None) -> Self:
-        """This overlay with the further limits of ``other``, an overlay without prices."""
+        """Join this overlay with the further limits of another one, which has no prices.
+
+        Raises
+        ------
+        SettingError
+            If ``other`` is no overlay, has prices, or a direction against this one.
+        """
         if not isinstance(other, Overlay | None):
             raise SettingError(f"overlay: Overlay(...) or None, not {other!r}")
         if other is not None and other.prices:
@@ -488,8 +596,20 @@ max_months, min_probability, forbidden, together
         return super().tighten(other)
 
     def check(self, rules: Rules, schema: "Schema", encoder: "Encoder") -> None:
-        """Raise unless this overlay fits the card, tightens the ``rules`` of everybody, and names
-        values that training people may have.
+        """Check an overlay against the card, the rules of everybody, and training people.
+
+        Parameters
+        ----------
+        rules
+            The rules that hold for everybody.
+        schema, encoder
+            The features, and their encoding.
+
+        Raises
+        ------
+        SchemaError, UnknownNameError, SettingError
+            As in ``Rules.check``, for the rules and this overlay together; if it contradicts the
+            rules; if a feature that is not known from the start would cost nothing.
         """
         rules.tighten(self).check(schema, encoder)
         for name, price in self.prices.items():
@@ -501,7 +621,18 @@ max_months, min_probability, forbidden, together
                 )
 
     def prices_in(self, schema: "Schema") -> Float64Array:
-        """Prices of all features, (features,): the card's, with this person's in their places."""
+        """The prices that this person has.
+
+        Parameters
+        ----------
+        schema
+            The card with everybody's prices.
+
+        Returns
+        -------
+        Float64Array
+            The price of each feature, (features,): this person's where the overlay has one.
+        """
         prices = schema.costs
         for name, price in self.prices.items():
             prices[schema.index(name)] = price

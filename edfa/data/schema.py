@@ -58,8 +58,12 @@ class FeatureWords:
     """What is said about a feature in one language; what is empty is said as the card says it
     otherwise.
 
-    ``levels`` and ``codes`` are words for single levels and codes; ``reason``, ``ask`` and ``hint``
-    are as in ``Feature``.
+    Parameters
+    ----------
+    label, unit, reason, ask, hint
+        As in ``Feature``.
+    levels, codes
+        Words for single levels and codes.
     """
 
     label: str = ""
@@ -264,9 +268,20 @@ class Feature:
         return self.label or self.name.replace("_", " ").replace("-", " ")
 
     def said(self, language: str) -> FeatureWords:
-        """All that is said about it in a language; what nobody has translated is said as the card
-        says it.
+        """Everything that is said about the feature in a language.
 
+        Parameters
+        ----------
+        language
+            Two letters, such as ``"de"``.
+
+        Returns
+        -------
+        FeatureWords
+            The translation; what is not translated is as the card says it.
+
+        Examples
+        --------
         >>> age = Feature("age", "continuous", unit="years",
         ...     translations={"de": FeatureWords(label="Alter")})
         >>> age.said("de").label, age.said("de").unit, age.said("en").label
@@ -286,7 +301,15 @@ class Feature:
 
 @dataclass(frozen=True)
 class SchemaWords:
-    """What is said about a table in one language: its title, and words for its classes."""
+    """What is said about a table in one language.
+
+    Parameters
+    ----------
+    title
+        The title; empty: the card's own.
+    words
+        What people are told that a class means, by class.
+    """
 
     title: str = ""
     words: Mapping[str, str] = field(default_factory=dict)
@@ -294,8 +317,9 @@ class SchemaWords:
 
 @dataclass(frozen=True)
 class Target:
-    """The ``[target]`` section of a card: which column is the outcome, and which class a person
-    would want.
+    """The ``[target]`` section of a card: ``name``, ``classes``, ``merge``, ``words`` and
+    ``favourable`` are ``target``, ``classes``, ``merge``, ``words`` and ``favourable`` of
+    ``Schema`` as a person may write them; ``guessed`` is ``target_guessed``.
     """
 
     name: str
@@ -401,7 +425,13 @@ class Schema:
         return self.features[self.index(name)]
 
     def index(self, name: str) -> int:
-        """The position of a feature, which is its column in the encoded matrix."""
+        """The position of a feature, which is its column in the encoded matrix.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no feature of this name; the message has the nearest one.
+        """
         try:
             return self._positions[name]
         except KeyError:
@@ -433,13 +463,35 @@ class Schema:
         return (self.target, *names) if self.target_guessed else tuple(names)
 
     def rules_with(self, rules: Rules | None) -> Rules:
-        """The card's rules tightened by these; in the paper's reading these alone."""
+        """The rules that hold where ``rules`` are given as well.
+
+        Parameters
+        ----------
+        rules
+            Further rules; None: none.
+
+        Returns
+        -------
+        Rules
+            The card's rules tightened by ``rules``; in the paper's reading ``rules`` alone.
+        """
         given = rules or NO_RULES
         return given if given.reading == "paper" else self.rules.tighten(given)
 
     def outcome(self, class_name: str, language: str = "en") -> str:
-        """What people are told that a class means: the card's words for it in a language, or at
-        all, else its name.
+        """What people are told that a class means.
+
+        Parameters
+        ----------
+        class_name
+            One of ``classes``.
+        language
+            Two letters.
+
+        Returns
+        -------
+        str
+            The card's words in this language, else its words for the class, else the class's name.
         """
         own = self.translations.get(language, SchemaWords()).words
         return own.get(class_name) or self.words.get(class_name, class_name)
@@ -454,8 +506,13 @@ class Schema:
         return np.array([f.cost for f in self.features], dtype=float)
 
     def frame(self) -> "pd.DataFrame":
-        """A data frame with one row a feature, indexed by name, and its keys as columns (without
-        levels and codes).
+        """The schema as a data frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row a feature, indexed by name, and its keys as columns; levels, codes and what is
+            said in questions and letters are left out.
         """
         import pandas as pd
 
@@ -478,7 +535,14 @@ class Schema:
 
     @classmethod
     def from_json(cls, text: str) -> "Schema":
-        """The schema that ``to_json`` wrote."""
+        """Read what ``to_json`` wrote.
+
+        Raises
+        ------
+        SchemaError, SettingError
+            If a key, or one of the rules, is unknown, missing or wrong, or two contradict each
+            other.
+        """
         values = json.loads(text)
         features = tuple(
             parse(Feature, f, f"features.{i}") for i, f in enumerate(values.pop("features"))
@@ -487,10 +551,18 @@ class Schema:
         return parse(cls, values | {"features": features, "rules": rules}, "schema")
 
     def to_toml(self, remarks: Mapping[str, str] | None = None) -> str:
-        """The text of a new card.
+        """Write a new card.
 
-        ``remarks`` are written as comments above the section of the feature, or the target, they
-        are keyed by.
+        Parameters
+        ----------
+        remarks
+            Comments by the name of the feature, or of the target, above whose section they are
+            written.
+
+        Returns
+        -------
+        str
+            The text of the card; ``from_toml`` makes an equal schema of it.
         """
         from edfa.data.card import render_card  # tomlkit is needed only where a card is written
 
@@ -545,8 +617,20 @@ class Schema:
 
     @classmethod
     def from_toml(cls, text: str, where: str = "") -> "Schema":
-        """The schema that the text of a card describes; ``where`` is put before the key in error
-        messages.
+        """Read the text of a card.
+
+        Parameters
+        ----------
+        text
+            TOML.
+        where
+            The name of its file, with which error messages begin.
+
+        Raises
+        ------
+        SchemaError
+            If the text is no TOML, or a key is unknown, missing or wrong; the message names the
+            key.
         """
         prefix = f"{where}: " if where else ""
         try:
@@ -578,14 +662,35 @@ class Schema:
 
     @classmethod
     def read(cls, path: str | Path) -> "Schema":
-        """The schema that a card, a TOML file in UTF-8, describes."""
+        """Read a card.
+
+        Parameters
+        ----------
+        path
+            A TOML file in UTF-8.
+
+        Raises
+        ------
+        UnreadableError
+            If the file cannot be read.
+        SchemaError
+            If it is no card; the message names the file and the key.
+        """
         return cls.from_toml(read_text(path), where=Path(path).name)
 
     def write(self, path: str | Path) -> None:
         """Write the card to a file, whole or not at all.
 
-        If the file is a card already it is updated: its comments, order and layout are kept. Any
-        other file is replaced.
+        Parameters
+        ----------
+        path
+            The file. If it is a card already it is updated as by ``update_toml``: its comments,
+            order and layout are kept. Any other file is replaced.
+
+        Raises
+        ------
+        UnwritableError
+            If the place cannot be written.
         """
         path = Path(path)
         try:

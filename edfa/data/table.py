@@ -157,8 +157,26 @@ class Table:
         shares: tuple[float, float, float] = (0.6, 0.2, 0.2),
         cap: int | None = None,
     ) -> Self:
-        """Make a table from a CSV file; the name is the file's unless given, the rest is as in
-        ``from_frame``.
+        """Make a table from a CSV file.
+
+        Parameters
+        ----------
+        path
+            The file, which may be compressed (``.csv.gz``, ``.csv.bz2``, ``.csv.xz``,
+            ``.csv.zip``).
+        schema
+            A schema, or the path of its card.
+        encoding, separator
+            How the file's text is encoded, and the character between two cells.
+        name
+            The name of the table; None: the file's.
+        seed, shares, cap
+            As in ``from_frame``.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read, or does not fit the schema.
         """
         schema = schema if isinstance(schema, Schema) else Schema.read(schema)
         frame = read_csv(path, encoding, separator, schema)
@@ -176,8 +194,23 @@ class Table:
         shares: tuple[float, float, float] = (0.6, 0.2, 0.2),
         cap: int | None = None,
     ) -> Self:
-        """Make a table from a Parquet file; the name is the file's unless given, the rest is as in
-        ``from_frame``.
+        """Make a table from a Parquet file.
+
+        Parameters
+        ----------
+        path
+            The file.
+        schema
+            A schema, or the path of its card.
+        name
+            The name of the table; None: the file's.
+        seed, shares, cap
+            As in ``from_frame``.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read, or does not fit the schema.
         """
         name = Path(path).stem if name is None else name
         return cls.from_frame(
@@ -237,13 +270,37 @@ class Table:
         return self._take("test")
 
     def split(self, seed: int, shares: tuple[float, float, float] | None = None) -> "Table":
-        """The same rows with another split; ``shares`` stay as they are if None."""
+        """Split the same rows in another way.
+
+        Parameters
+        ----------
+        seed
+            Decides the split.
+        shares
+            The shares of train, calibration and test; None: those of this table.
+
+        Returns
+        -------
+        Table
+            The whole table with its new parts.
+
+        Raises
+        ------
+        DataError
+            If this is a part of a split already.
+        """
         self._check_whole()
         return Table(self.frame, self.schema, self.name, seed, shares or self.shares)
 
     def describe(self) -> pd.DataFrame:
-        """A data frame with one row a feature: keys of the card, the share of missing values, and
-        what values occur.
+        """Describe the features and their values.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row a feature, indexed by name: kind, cost, start, sensitive, change and unit of the
+            card, the share of missing values, the number of different ones, and in words the range
+            of numbers or the most frequent words.
         """
         card = self.schema.frame()[["kind", "cost", "start", "sensitive", "change", "unit"]]
         rows = self.frame[list(self.schema.names)]
@@ -334,17 +391,26 @@ def _values(column: pd.Series, feature: Feature) -> str:
 
 
 def validate_frame(frame: Any, schema: Schema) -> pd.DataFrame:
-    """A copy of the schema's columns, in its order, converted to the type of each kind; the outcome
-    comes last.
+    """Check a frame against a schema, and convert its columns to the types of their kinds.
 
-    Columns of ``frame`` that the schema does not name are left out, unless they look like one that
-    it names.
+    Parameters
+    ----------
+    frame
+        A frame of any make, one row a person. Columns that the schema does not name are left out.
+    schema
+        The features, and the outcome.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A copy of the schema's columns, in its order: numbers, or words with the levels as the card
+        writes them, null where nothing is recorded. The outcome comes last, as words.
 
     Raises
     ------
     DataError
-        If a column is missing, doubled or holds something its kind does not allow, or there are no
-        rows.
+        If a column is missing, doubled, looks like one that the schema names, or holds something
+        its kind does not allow, or there are no rows.
     """
     frame = to_pandas(frame)
     rows = validate_features(frame, schema, schema.target)
@@ -353,8 +419,19 @@ def validate_frame(frame: Any, schema: Schema) -> pd.DataFrame:
 
 
 def validate_features(frame: Any, schema: Schema, *others: str) -> pd.DataFrame:
-    """Like ``validate_frame``, without the outcome; ``others`` are columns that must be there too,
-    and are left out of the result.
+    """Check and convert the features of a frame like ``validate_frame``, without the outcome.
+
+    Parameters
+    ----------
+    frame, schema
+        As in ``validate_frame``.
+    others
+        Columns that must be there too, and are left out of the result.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The features' columns, in the schema's order.
     """
     frame = to_pandas(frame)
     required = [*schema.names, *others]
@@ -367,12 +444,25 @@ def validate_features(frame: Any, schema: Schema, *others: str) -> pd.DataFrame:
 
 
 def find_classes(outcome: pd.Series, schema: Schema) -> tuple[str, ...]:
-    """The classes in the order of their codes: as the card lists them, else the two that occur,
-    sorted.
+    """Find the classes in the order of their codes.
 
-    TargetError if ``outcome``, (rows,), has a class the card does not know, lacks the favourable
-    one, has more than two that the card does not list, or fewer than three rows of one: each part
-    of a split needs one.
+    Parameters
+    ----------
+    outcome
+        The outcome of each row as words, (rows,), without gaps.
+    schema
+        The card. If it lists classes these are taken, otherwise the two that occur, sorted.
+
+    Returns
+    -------
+    tuple[str, ...]
+        The classes.
+
+    Raises
+    ------
+    TargetError
+        If there is only one class, one that the card does not know, no favourable one, more than two that the
+        card does not list, or fewer than three rows of one: each part of a split needs one.
     """
     classes = sorted(outcome.unique())
     if schema.classes:
@@ -406,8 +496,26 @@ def find_classes(outcome: pd.Series, schema: Schema) -> tuple[str, ...]:
 
 
 def validate_target(values: pd.Series, schema: Schema, rows: AnyArray | None = None) -> pd.Series:
-    """The outcome as words, merged as the card says; TargetError for gaps and labels the card does
-    not merge. ``rows``: in how many rows each value stands, (values,); one each if None.
+    """Read an outcome as words, merged as the card says.
+
+    Parameters
+    ----------
+    values
+        The outcome, (values,).
+    schema
+        The card, whose ``missing`` and ``merge`` apply.
+    rows
+        In how many rows each value stands, (values,), for the message about gaps; None: one each.
+
+    Returns
+    -------
+    pandas.Series
+        The classes, (values,), of data type ``str``.
+
+    Raises
+    ------
+    TargetError
+        If there is a gap, or a label that the card does not merge.
     """
     values = _recorded(values, schema.target, schema, words=True)
     counts = np.ones(len(values), dtype=int) if rows is None else rows
