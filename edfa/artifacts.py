@@ -51,8 +51,14 @@ MOST_PARTS = 100_000
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder that was read into memory: the content of its files by their path in it, and what to
-    call it.
+    """A folder that was read into memory.
+
+    Parameters
+    ----------
+    name
+        What messages call it.
+    files
+        The content of its files, by their path in it.
 
     Examples
     --------
@@ -83,12 +89,24 @@ def folder_name(folder: str | Path | Folder) -> str:
 def write_parts(
     folder: str | Path, kind: str, settings: Mapping[str, Any], parts: Mapping[str, bytes]
 ) -> None:
-    """Write a fitted model: its parts (file name to content) and a manifest with its kind, settings
-    and hashes.
+    """Write a folder of parts, such as a fitted model.
 
-    ``kind`` is the class name that ``read_parts`` must be asked for; ``settings`` must be JSON. An
-    existing folder is replaced only when the new one is complete (``replace_folder``), and only if
-    it holds something of the same kind.
+    Parameters
+    ----------
+    folder
+        Where to write. An existing folder is replaced when the new one is complete
+        (``replace_folder``), and only if it is empty or holds something of the same kind.
+    kind
+        The class name that ``read_parts`` must be asked for.
+    settings
+        Settings that JSON can hold.
+    parts
+        The content of each file, by its name.
+
+    Raises
+    ------
+    UnwritableError
+        If the place cannot be written, or holds something else.
     """
     check_replaceable(folder, kind)
     with replace_folder(Path(folder)) as partial:
@@ -99,7 +117,17 @@ def write_parts(
 
 
 def write_manifest(folder: Path, kind: str, facts: Mapping[str, Any]) -> None:
-    """Write the manifest of all that is in a folder; ``facts`` are what else it says."""
+    """Write the manifest of all files that are in a folder.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    kind
+        What the folder holds.
+    facts
+        Further entries of the manifest, which JSON can hold.
+    """
     parts = {name: (folder / name).read_bytes() for name in list_files(folder)}
     text = make_manifest({"format": FORMAT, "kind": kind, **facts}, parts)
     (folder / MANIFEST).write_text(text, encoding="utf-8")
@@ -119,11 +147,22 @@ def seal(manifest: Mapping[str, Any]) -> str:
 
 
 def check_replaceable(folder: str | Path, kind: str, *, locked: bool = False) -> None:
-    """Raise UnwritableError if writing to ``folder`` would delete anything but a saved thing of
-    this ``kind``.
+    """Check that writing to ``folder`` deletes nothing but a saved thing of the same kind.
 
-    A caller that holds the folder's lock, as within ``replace_folder``, says so: no other process
-    writes there then.
+    Parameters
+    ----------
+    folder
+        The place, which need not be there.
+    kind
+        The kind of thing that is to be written.
+    locked
+        Whether the caller holds the folder's lock, as within ``replace_folder``: no other process
+        writes there then.
+
+    Raises
+    ------
+    UnwritableError
+        If the place holds anything else.
     """
     place = Path(folder)
     replaceable = (
@@ -156,8 +195,24 @@ def kind_of(folder: Path) -> str | None:
 
 
 def read_parts(folder: str | Path | Folder, kind: str) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Read what ``write_parts`` wrote: the settings, and the parts by file name, each checked
-    against its hash.
+    """Read what ``write_parts`` wrote.
+
+    Parameters
+    ----------
+    folder
+        The folder, or one in memory.
+    kind
+        The class name that it was written with.
+
+    Returns
+    -------
+    tuple[dict[str, Any], dict[str, bytes]]
+        The settings, and the content of each part by file name, checked against its hash.
+
+    Raises
+    ------
+    UnreadableError
+        If it holds something else, is damaged, or is larger than ``LIMIT``.
     """
     manifest, parts = read_folder(folder, kind)
     with readable(parts.name):
@@ -165,8 +220,25 @@ def read_parts(folder: str | Path | Folder, kind: str) -> tuple[dict[str, Any], 
 
 
 def read_folder(folder: str | Path | Folder, kind: str) -> tuple[dict[str, Any], Folder]:
-    """The manifest of a folder that holds a thing of this ``kind``, and the parts that it names,
-    each checked against its hash; other files are left alone.
+    """Read a folder with a manifest.
+
+    Parameters
+    ----------
+    folder
+        The folder, or one in memory.
+    kind
+        The kind of thing that it must hold.
+
+    Returns
+    -------
+    tuple[dict[str, Any], Folder]
+        The manifest, and the parts that it names, each checked against its hash; other files are
+        left alone.
+
+    Raises
+    ------
+    UnreadableError
+        If it holds something else, is damaged, or is larger than ``LIMIT``.
     """
     name = folder_name(folder)
     if isinstance(folder, Folder):
@@ -216,7 +288,25 @@ def _check_manifest(name: str, content: bytes, kind: str) -> dict[str, Any]:
 
 
 def read_files(place: Path, names: Sequence[str]) -> dict[str, bytes]:
-    """The content of these files of a folder, each read once, ``LIMIT`` bytes together at most."""
+    """Read files of a folder, each once.
+
+    Parameters
+    ----------
+    place
+        The folder.
+    names
+        Paths in the folder, relative and without ``..``.
+
+    Returns
+    -------
+    dict[str, bytes]
+        The content of each file by its path.
+
+    Raises
+    ------
+    UnreadableError
+        If a file is missing, a path leads out of the folder, or there is more than ``LIMIT``.
+    """
     files: dict[str, bytes] = {}
     left = LIMIT
     if len(names) > MOST_PARTS:
@@ -312,11 +402,22 @@ def load_arrays(content: bytes, name: str) -> dict[str, AnyArray]:
 def check_arrays(
     arrays: Mapping[str, AnyArray], expected: Mapping[str, tuple[Any, ...]], name: str
 ) -> None:
-    """Raise UnreadableError unless each of these arrays is there, of its shape, and without NaN and
-    infinities.
+    """Check arrays that were read from a file.
 
-    ``expected`` has the kinds of numbers (numpy's letters, such as "f" or "iu") and then the shape,
-    None where any size will do.
+    Parameters
+    ----------
+    arrays
+        Arrays by name, as ``load_arrays`` reads them.
+    expected
+        For each array that must be there, by name: the kinds of numbers (numpy's letters, such as
+        "f" or "iu") and then the shape, None where any size will do.
+    name
+        What is read, with which an error message begins.
+
+    Raises
+    ------
+    UnreadableError
+        If an array is missing, of another kind or shape, or has NaN or infinities.
 
     Examples
     --------

@@ -49,9 +49,16 @@ class Cache(Generic[Value]):
         self._lock = Lock()
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """The result under ``key``; made and remembered if it is not there.
+        """Get a result, and make it if it is not there.
 
         A thread that asks for what another is making waits for it; others do not.
+
+        Parameters
+        ----------
+        key
+            Everything that the result depends on.
+        make
+            Makes the result, which is then remembered.
         """
         with self._lock:
             if key in self._results:

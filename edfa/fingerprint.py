@@ -35,10 +35,11 @@ def fingerprint(**parts: str) -> str:
 
 
 def identify(plans: "Plans") -> str:
-    """The fingerprint of whatever made these plans; seeds are no part of it, for they vary by
-    design.
+    """The fingerprint of the model, blanket, card, policy, prices and searcher that made these
+    plans.
 
-    Unknown parts (the policy of people given without a trajectory) count as None.
+    Seeds are no part of it, for they vary by design. Unknown parts (the policy of people given
+    without a trajectory) count as None.
     """
     background, p = plans.people.background, plans.provenance
     parts: dict[str, Any] = {
@@ -54,8 +55,15 @@ def identify(plans: "Plans") -> str:
 
 
 def canonical(noun: Any) -> str:
-    """The JSON of a noun as it is once it was read back: 12 and 12.0 are the same limit.
+    """The JSON of an object after it was written and read once: 12 and 12.0 are the same limit.
 
+    Parameters
+    ----------
+    noun
+        An object with ``to_json`` and ``from_json``.
+
+    Examples
+    --------
     >>> from edfa import Rules
     >>> canonical(Rules(max_months=12)) == canonical(Rules(max_months=12.0))
     True
@@ -64,9 +72,26 @@ def canonical(noun: Any) -> str:
 
 
 def digest(part: Any) -> str:
-    """The fingerprint of one part: a plain value, an array, a noun with ``to_json``, or something
-    with settings.
+    """The fingerprint of one part.
 
+    Parameters
+    ----------
+    part
+        A plain value, an array, a mapping or sequence of these, an object with ``to_json``, or an
+        estimator with ``get_params`` and ``learnt_state``.
+
+    Returns
+    -------
+    str
+        16 hexadecimal digits, which depend on the type and the content of ``part`` alone.
+
+    Raises
+    ------
+    SettingError
+        If an object has neither ``learnt_state`` nor ``to_json``.
+
+    Examples
+    --------
     >>> digest({"a": np.arange(3), "b": None}) == digest({"b": None, "a": np.arange(3)})
     True
     >>> digest(np.arange(3)) == digest(np.arange(3.0))

@@ -16,9 +16,20 @@ Done = TypeVar("Done")
 
 
 def count_jobs(n_jobs: int | None) -> int:
-    """The number of jobs meant by ``n_jobs``, as scikit-learn reads it: None is 1, -1 is one a
-    processor.
+    """The number of jobs that ``n_jobs`` means, as scikit-learn reads it.
 
+    Parameters
+    ----------
+    n_jobs
+        None is 1, -1 is one a processor, -2 one fewer.
+
+    Raises
+    ------
+    SettingError
+        If it is 0.
+
+    Examples
+    --------
     >>> count_jobs(3), count_jobs(None), count_jobs(-1) >= 1
     (3, 1, True)
     """
@@ -30,8 +41,25 @@ def count_jobs(n_jobs: int | None) -> int:
 def map_parallel(
     work: Callable[[Part], Done], parts: Sequence[Part], n_jobs: int = 1
 ) -> Iterator[Done]:
-    """``map(work, parts)`` in the order of ``parts``, with ``n_jobs`` threads.
+    """Do the same work on many parts, in threads.
 
+    Parameters
+    ----------
+    work
+        What to do with one part.
+    parts
+        The parts.
+    n_jobs
+        The number of threads; each has one thread for matrix products. With 1, the work is done in
+        the caller's thread.
+
+    Yields
+    ------
+    Done
+        The result of each part, in the order of ``parts``.
+
+    Examples
+    --------
     >>> list(map_parallel(str.upper, ["a", "b", "c"], n_jobs=2))
     ['A', 'B', 'C']
     """

@@ -64,8 +64,17 @@ SHOWN = 60  # characters of a wrong value that an error message shows
 
 
 def existing(path: str | Path) -> Path:
-    """``path`` if there is such a file; else UnreadableError with the most similar name in its
-    folder.
+    """Check that there is a file at ``path``.
+
+    Returns
+    -------
+    Path
+        The path.
+
+    Raises
+    ------
+    UnreadableError
+        If there is no such file, with the most similar name in its folder; or if it is a folder.
     """
     path = Path(path)
     try:
@@ -84,8 +93,24 @@ def existing(path: str | Path) -> Path:
 
 
 def read_bytes(path: str | Path, limit: int) -> bytes:
-    """The content of a file of at most ``limit`` bytes; what is larger, or no plain file, is not
-    read at all.
+    """Read a whole file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    limit
+        The largest size in bytes. A larger file is not read at all, nor is a pipe or a device.
+
+    Returns
+    -------
+    bytes
+        The content.
+
+    Raises
+    ------
+    UnreadableError
+        If the file is missing, too large, no plain file, or written to while it was read.
     """
     path = existing(path)
     try:
@@ -106,7 +131,25 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
 
 
 def read_text(path: str | Path, limit: int = TEXT_LIMIT) -> str:
-    """The content of a UTF-8 text file of at most ``limit`` bytes, without a byte order mark."""
+    """Read a whole text file in UTF-8.
+
+    Parameters
+    ----------
+    path
+        The file.
+    limit
+        The largest size in bytes.
+
+    Returns
+    -------
+    str
+        The content without a byte order mark.
+
+    Raises
+    ------
+    UnreadableError
+        As in ``read_bytes``, and if the file is not UTF-8.
+    """
     try:
         return read_bytes(path, limit).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -117,11 +160,30 @@ def read_text(path: str | Path, limit: int = TEXT_LIMIT) -> str:
 
 
 def parse_json(text: str, name: str) -> Any:
-    """The content of a JSON text; UnreadableError that begins with ``name`` if it is none.
+    """Read a JSON text.
 
     A key that is written twice is an error: which of the two counts would depend on the reader. So
     is ``NaN``, which is no JSON.
 
+    Parameters
+    ----------
+    text
+        The text.
+    name
+        What the text is, such as a file's name; error messages begin with it.
+
+    Returns
+    -------
+    Any
+        Its content as plain data.
+
+    Raises
+    ------
+    UnreadableError
+        If the text is no JSON, or is nested too deeply.
+
+    Examples
+    --------
     >>> parse_json('{"age": 3, "age": 4}', "answers.json")
     Traceback (most recent call last):
         ...
@@ -143,8 +205,24 @@ def parse_json(text: str, name: str) -> Any:
 
 
 def parse_toml(text: str, name: str, error: type[EdfaError] = SchemaError) -> dict[str, Any]:
-    """The content of a TOML text; an ``error`` that begins with ``name`` if it is none.
+    """Read a TOML text.
 
+    Parameters
+    ----------
+    text
+        The text.
+    name
+        What the text is, such as a file's name; error messages begin with it.
+    error
+        What to raise if the text is no TOML.
+
+    Returns
+    -------
+    dict[str, Any]
+        Its tables as plain data.
+
+    Examples
+    --------
     >>> parse_toml("alpha = ", "advisor.toml")
     Traceback (most recent call last):
         ...
@@ -185,12 +263,28 @@ def _no_number(word: str) -> Any:
 
 
 def parse_object(text: str, name: str) -> dict[str, Any]:
-    """The JSON object that a text holds, as plain data that can be written again as it is.
+    """Read a JSON object from outside, as plain data that can be written again as it is.
 
-    UnreadableError, which begins with ``name``, for any other text: no JSON object, nested too
-    deeply, a key that is there twice, a number beyond all floats, or characters that no file can
-    hold.
+    Parameters
+    ----------
+    text
+        The text.
+    name
+        What the text is; error messages begin with it.
 
+    Returns
+    -------
+    dict[str, Any]
+        The object.
+
+    Raises
+    ------
+    UnreadableError
+        If the text is no JSON object, is nested more than 40 levels deep, has a key twice, a number
+        beyond all floats, or characters that no file can hold.
+
+    Examples
+    --------
     >>> parse_object('{"spent": 1e999}', "this receipt")
     Traceback (most recent call last):
         ...
@@ -238,7 +332,22 @@ def first_line(error: Exception) -> str:
 
 
 def check_seed(seed: Any) -> int:
-    """``seed`` as an int, if it is a whole number from 0 to 4,294,967,295; else SettingError.
+    """Check a seed.
+
+    Parameters
+    ----------
+    seed
+        A whole number from 0 to 4,294,967,295, of Python or numpy.
+
+    Returns
+    -------
+    int
+        The seed.
+
+    Raises
+    ------
+    SettingError
+        If it is anything else.
 
     Examples
     --------
@@ -259,8 +368,23 @@ def check_seed(seed: Any) -> int:
 
 
 def check_count(name: str, value: Any, least: int, *, optional: bool = False) -> None:
-    """Raise SettingError unless ``value`` is a whole number of at least ``least``, or None if it is
-    ``optional``.
+    """Check a setting that counts something.
+
+    Parameters
+    ----------
+    name
+        The setting, with which an error message begins.
+    value
+        What was given.
+    least
+        The smallest number that is allowed.
+    optional
+        Whether None is allowed too.
+
+    Raises
+    ------
+    SettingError
+        If ``value`` is no whole number of at least ``least``.
 
     Examples
     --------
@@ -279,11 +403,28 @@ def check_count(name: str, value: Any, least: int, *, optional: bool = False) ->
 
 
 def check_items(name: str, values: Any, what: str, *, text: bool = False) -> list[Any]:
-    """The items of a list, tuple or array that is not empty, all of them texts if ``text`` is set;
-    else SettingError.
+    """Check a setting that takes a list.
 
-    One text is no list of its letters, and a set has no order. ``what`` says what the setting
-    takes.
+    Parameters
+    ----------
+    name
+        The setting, with which an error message begins.
+    values
+        A list, tuple or array. One text is no list of its letters, and a set has no order.
+    what
+        What the setting takes, in words, for the error message.
+    text
+        Whether all items must be texts.
+
+    Returns
+    -------
+    list
+        The items.
+
+    Raises
+    ------
+    SettingError
+        If ``values`` is no list, or an empty one, or has an item that is no text where it must be.
 
     Examples
     --------

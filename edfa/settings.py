@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def keywords(owner: Callable[..., Any]) -> dict[str, Any]:
-    """Return the annotations of a function's arguments, or of a class's constructor, by name."""
+    """The annotations of a function's arguments, or of those of a class's constructor, by name."""
     takes: Any = cast("Any", owner).__init__ if isinstance(owner, type) else owner
     return {name: kind for name, kind in takes.__annotations__.items() if name != "return"}
 
@@ -73,8 +73,14 @@ def _in_file(annotation: Any) -> Any:
 
 
 class Registry(UserDict[str, Any], Generic[T]):
-    """Classes by name. An entry may be the class or ``"module:Class"``, imported when it is first
-    asked for.
+    """Classes by name, for names in files and on the command line.
+
+    Parameters
+    ----------
+    what
+        What a class is, such as ``"policy"``, for error messages.
+    entries
+        By name the class, or ``"module:Class"``, which is imported when it is first asked for.
 
     Examples
     --------
@@ -101,7 +107,7 @@ class Registry(UserDict[str, Any], Generic[T]):
         return kind
 
     def name_of(self, kind: type[Any]) -> str:
-        """The name a class is registered under."""
+        """The name that a class is registered under; SettingError if it is not."""
         for name, entry in self.data.items():
             if entry is kind or entry == f"{kind.__module__}:{kind.__name__}":
                 return name

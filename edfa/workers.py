@@ -29,7 +29,15 @@ DASK_LOST = ("KilledWorker", "ClosedClientError")  # by name: Dask may not be in
 
 @dataclass(frozen=True, eq=False)
 class Workers:
-    """An executor and the number of its workers."""
+    """Workers of ``open_workers``.
+
+    Parameters
+    ----------
+    executor
+        Takes work by ``submit``, as in ``concurrent.futures``.
+    count
+        The number of workers.
+    """
 
     executor: Executor
     count: int

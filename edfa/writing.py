@@ -119,12 +119,27 @@ def _acquire(file: Path, place: Path, deadline: float) -> int:
 
 @contextmanager
 def atomic_file(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path`` to write to; on success it is flushed to disk and
-    renamed to ``path``.
+    """Write a file that is whole or not there.
 
-    The temporary file ends like ``path`` does, for writers that choose a format by the ending. If
-    the block raises, it is removed and what was at ``path`` stays. Processes and threads that write
-    the same file wait for each other, and the last one wins.
+    Processes and threads that write the same file wait for each other, and the last one wins. If
+    the block raises, the temporary file is removed and what was at ``path`` stays.
+
+    Parameters
+    ----------
+    path
+        The file. A link is followed; the mode of a file that is there already is kept.
+
+    Yields
+    ------
+    Path
+        A temporary file beside ``path`` to write to. It ends like ``path`` does, for writers that
+        choose a format by the ending. After the block it is flushed to disk and renamed to
+        ``path``.
+
+    Raises
+    ------
+    UnwritableError
+        If the place cannot be written, or holds something other than a plain file.
 
     Examples
     --------
@@ -157,17 +172,42 @@ def atomic_file(path: str | Path) -> Iterator[Path]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a UTF-8 text file through ``atomic_file``."""
+    """Write a UTF-8 text file that is whole or not there.
+
+    Parameters
+    ----------
+    path
+        The file; see ``atomic_file``.
+    text
+        Its content; ends of lines are written as they are.
+    """
     with atomic_file(path) as partial:
         partial.write_text(text, encoding="utf-8", newline="")
 
 
 @contextmanager
 def replace_folder(folder: str | Path) -> Iterator[Path]:
-    """Yield a new folder to write into, which takes the place of ``folder`` when the block ends.
+    """Write a folder that is whole or not there.
 
     The old folder is set aside for the moment between two renames; if the process dies just there,
     ``restore_interrupted`` puts it back. If the block raises, the old folder stays as it was.
+
+    Parameters
+    ----------
+    folder
+        The folder. Those above it are made if need be.
+
+    Yields
+    ------
+    Path
+        A new folder to write into, which takes the place of ``folder`` when the block ends.
+
+    Raises
+    ------
+    UnwritableError
+        If the place cannot be written.
+    BusyError
+        If another writer holds it for a minute.
     """
     folder = _resolved(folder)
     aside, partial = _aside(folder), folder.with_name(f".{folder.name}.{uuid.uuid4().hex}{NEW}")
@@ -201,8 +241,8 @@ def restore_interrupted(folder: str | Path) -> None:
 
 
 def tidy(folder: str | Path) -> None:
-    """Remove what writers of a folder that were killed have left beside it; what they had set aside
-    is put back.
+    """Remove what killed writers of a folder have left beside it, and put back what they had set
+    aside.
     """
     folder = _resolved(folder)
     with _typed(folder), locked(folder):
@@ -210,7 +250,27 @@ def tidy(folder: str | Path) -> None:
 
 
 def read_settled(folder: str | Path, read: Callable[[], T]) -> T:
-    """What ``read()`` makes of a folder, read again if ``replace_folder`` replaced it meanwhile."""
+    """Read a folder that others may replace meanwhile.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    read
+        Reads it. It is called again if ``replace_folder`` replaced the folder while it ran.
+
+    Returns
+    -------
+    T
+        What ``read`` returns of a folder that stayed the same.
+
+    Raises
+    ------
+    UnreadableError
+        If ``read`` raises it of a folder that stayed the same.
+    BusyError
+        If the folder was replaced each of ten times.
+    """
     for attempt in range(ATTEMPTS):
         restore_interrupted(folder)
         before = _which(Path(folder))
@@ -233,8 +293,7 @@ def list_files(folder: Path) -> list[str]:
 
 
 def check_writable(path: str | Path, *, made: bool = False) -> Path:
-    """Raise UnwritableError unless something could be written at ``path`` now; return it with links
-    resolved.
+    """Check that something could be written at ``path`` now.
 
     A few bytes are written, under no name, to the folder that it would be in, and are gone at once:
     this notices a folder that is missing or protected, and a disk that is read-only or full.
@@ -245,6 +304,16 @@ def check_writable(path: str | Path, *, made: bool = False) -> Path:
         A file, or a folder that is replaced as a whole.
     made
         Whether the folder that it is in is made if need be; otherwise it must be there.
+
+    Returns
+    -------
+    Path
+        The path with links resolved.
+
+    Raises
+    ------
+    UnwritableError
+        If nothing can be written there; the message says why.
 
     Examples
     --------

@@ -461,8 +461,9 @@ def find_classes(outcome: pd.Series, schema: Schema) -> tuple[str, ...]:
     Raises
     ------
     TargetError
-        If there is only one class, one that the card does not know, no favourable one, more than two that the
-        card does not list, or fewer than three rows of one: each part of a split needs one.
+        If there is only one class, one that the card does not know, no favourable one, more than
+        two that the card does not list, or fewer than three rows of one: each part of a split needs
+        one.
     """
     classes = sorted(outcome.unique())
     if schema.classes:
