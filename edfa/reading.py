@@ -563,10 +563,9 @@ def read_resource(package: str, path: str) -> str:
     '# German credit: may '
     """
 
-    def read() -> str:
-        return (files(package) / path).read_text(encoding="utf-8")
-
-    text: str = RESOURCES.get((package, path), read)
+    text: str = RESOURCES.get(
+        (package, path), lambda: (files(package) / path).read_text(encoding="utf-8")
+    )
     return text
 
 
@@ -589,10 +588,10 @@ def read_entries(package: str, path: str) -> Mapping[str, Any]:
     'years'
     """
 
-    def read() -> dict[str, Any]:
-        return dict(_flatten(tomllib.loads(read_resource(package, path))))
-
-    entries: dict[str, Any] = RESOURCES.get((package, path, "entries"), read)
+    entries: dict[str, Any] = RESOURCES.get(
+        (package, path, "entries"),
+        lambda: dict(_flatten(tomllib.loads(read_resource(package, path)))),
+    )
     return entries
 
 

@@ -17,7 +17,7 @@ import io
 import lzma
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
@@ -135,11 +135,11 @@ def read_csv(
     """
     card = schema if schema is None or isinstance(schema, Schema) else Schema.read(schema)
     tables, cells, size = [], 0, 0
-    for table in _csv_tables(path, encoding, separator):
-        if error := _first_error(table):
-            raise UnreadableError(error)
-        tables.append(table.drop_columns(ROW_ERROR))
-        cells, size = cells + tables[-1].num_rows * tables[-1].num_columns, size + table.nbytes
+    for table, errors in _csv_tables(path, encoding, separator):
+        if any(errors):
+            raise UnreadableError(next(filter(None, errors)))
+        tables.append(table)
+        cells, size = cells + table.num_rows * table.num_columns, size + table.nbytes
         _check_size(Path(path).name, cells, size)
     whole = pa.concat_tables(tables)
     described = () if card is None else {*card.names, card.target}
@@ -269,13 +269,14 @@ def chunks(path: Path, size: int, schema: Schema | None = None) -> Iterator[pd.D
 
 
 def _csv_chunks(path: Path, size: int, schema: Schema | None) -> Iterator[pd.DataFrame]:
-    for table in _csv_tables(path, rows=size):
+    for table, errors in _csv_tables(path, rows=size):
         if len(table):
-            yield _without_empty_errors(table.to_pandas())
+            yield _with_errors(table.to_pandas(), errors)
 
 
-def _without_empty_errors(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame if frame[ROW_ERROR].notna().any() else frame.drop(columns=ROW_ERROR)
+def _with_errors(frame: pd.DataFrame, errors: Sequence[str]) -> pd.DataFrame:
+    """The frame with a column of what is wrong with each row; the frame itself if nothing is."""
+    return frame.assign(**{ROW_ERROR: [e or None for e in errors]}) if any(errors) else frame
 
 
 def _parquet_chunks(path: Path, size: int, schema: Schema | None) -> Iterator[pd.DataFrame]:
@@ -296,18 +297,17 @@ def _json_chunks(path: Path, size: int, schema: Schema | None) -> Iterator[pd.Da
     readable, first_error = False, ""
     records = _json_records(path)
     while rows := list(islice(records, size)):
-        errors = [row if isinstance(row, str) else None for row in rows]
+        errors = [row if isinstance(row, str) else "" for row in rows]
         cells = [row if isinstance(row, dict) else {} for row in rows]
         for row in cells:
             keys.update(dict.fromkeys(row))
         names = dict.fromkeys((*features, *keys))
         if len(names) > MAX_JSON_KEYS + len(features):
             raise UnreadableError(f"{path.name} has more than {MAX_JSON_KEYS:,} different keys")
-        readable = readable or None in errors
+        readable = readable or "" in errors
         first_error = first_error or next(filter(None, errors), "")
-        frame = pd.DataFrame(cells, range(len(rows)), [*names, ROW_ERROR], dtype=object)
-        frame[ROW_ERROR] = pd.Series(errors, dtype=object)
-        yield _without_empty_errors(frame)
+        frame = pd.DataFrame(cells, range(len(rows)), [*names], dtype=object)
+        yield _with_errors(frame, errors)
     if first_error and not readable:
         raise UnreadableError(f"{first_error}; no line can be read")
     if features and readable and keys.keys().isdisjoint(features):
@@ -356,14 +356,34 @@ def _csv_tables(
     encoding: str = "utf-8-sig",
     separator: str = ",",
     rows: int = BLOCK_ROWS,
-) -> Iterator[Any]:
-    """The rows of a CSV file, some at a time, as Arrow tables of texts, null where a cell is empty;
-    at least one table.
+) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    """Read the rows of a CSV file some at a time.
 
-    The last column, ``ROW_ERROR``, says why a row does not fit the header; its other cells are
-    null. Lines that are empty are left out, but in a file of one column: there they are empty
-    cells. EmptyTableError if there is not even a header, UnreadableError if the file cannot be
-    decoded, a line is too long, a quote is never closed, or no row fits the header.
+    Lines that are empty are left out, but in a file of one column: there they are empty cells.
+
+    Parameters
+    ----------
+    path
+        The file, which may be compressed.
+    encoding, separator
+        How its text is encoded, and the character between two cells.
+    rows
+        The rows of a table, at most.
+
+    Yields
+    ------
+    tuple[pyarrow.Table, tuple[str, ...]]
+        Texts, (rows, columns), null where a cell is empty; and for each row why it does not fit
+        the header, empty where it does. The cells of a row that does not are null. There is at
+        least one table.
+
+    Raises
+    ------
+    EmptyTableError
+        If there is not even a header.
+    UnreadableError
+        If the file cannot be decoded, a line is too long, a quote is never closed, or no row fits
+        the header.
     """
     path = existing(path)
     if len(separator) != 1 or separator in '"\r\n\0':
@@ -375,10 +395,10 @@ def _csv_tables(
             fitting, first_error = False, ""
             each = _csv_rows(reader, path.name, len(names))
             while block := list(islice(each, rows)):
-                table = _texts([*names, ROW_ERROR], zip(*block, strict=True))
-                fitting = fitting or table.column(ROW_ERROR).null_count > 0
-                first_error = first_error or _first_error(table)
-                yield table
+                *columns, errors = zip(*block, strict=True)
+                fitting = fitting or "" in errors
+                first_error = first_error or next(filter(None, errors), "")
+                yield _texts(names, columns), errors
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         raise UnreadableError(
@@ -391,7 +411,7 @@ def _csv_tables(
     if first_error and not fitting:
         raise UnreadableError(f"{first_error}; no row fits the header")
     if not fitting:
-        yield _texts([*names, ROW_ERROR], [[]] * (len(names) + 1))
+        yield _texts(names, [[]] * len(names)), ()
 
 
 def _unpack(path: Path) -> IO[bytes]:
@@ -415,12 +435,6 @@ def _texts(names: list[str], columns: Iterable[Iterable[str]]) -> Any:
     """Columns of texts as an Arrow table; what is empty is null."""
     arrays = [pa.array([cell or None for cell in c], pa.large_string()) for c in columns]
     return pa.table(arrays, names=names)
-
-
-def _first_error(table: Any) -> str:
-    """What is wrong with the first row that does not fit the header; empty if all do."""
-    errors = table.column(ROW_ERROR).drop_null()
-    return errors[0].as_py() if len(errors) else ""
 
 
 def _lines(text: io.TextIOBase, name: str) -> Iterator[str]:

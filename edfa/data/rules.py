@@ -480,13 +480,12 @@ class Rules(Limits):
 
     def _leaves(self, feature: "Feature") -> bool:
         """Whether a plan may propose some value of this feature to somebody."""
-        low, high = self.ranges.get(feature.name, (0, 1))
+        low, _ = self.ranges.get(feature.name, (0, 1))  # infinite where two ranges share nothing
         closed = feature.name in self.levels and not self.levels[feature.name]
         return (
             self.may_change(feature)
             and not closed
             and low < float("inf")
-            and low <= high
             and (feature.name, ANY_VALUE, ANY_VALUE) not in self.forbidden
         )
 
