@@ -45,13 +45,12 @@ def render_card(schema: "Schema", remarks: Mapping[str, str]) -> str:
         The card: title and notes, the sections ``[target]`` and ``[rules]`` (if there are rules),
         and one section a feature. Keys at their default are left out, but for kind and cost.
     """
-    top = tomlkit.document()
-    for key, value in _top_values(schema).items():
-        if value:
-            top.add(key, _item(value))
-    target = {key: value for key, value in _target_values(schema).items() if value}
+    top, target = (
+        {key: value for key, value in values.items() if value}
+        for values in (_top_values(schema), _target_values(schema))
+    )
     sections = [
-        top.as_string(),
+        _fill(tomlkit.document(), top).as_string(),
         _render_section(("target",), target, remarks.get(schema.target, "")),
     ]
     if rules := _changes(vars(Rules()), vars(schema.rules)):
@@ -171,14 +170,17 @@ def _render_feature(feature: "Feature", remark: str = "") -> str:
 
 def _render_section(path: SectionPath, values: Mapping[str, Any], remark: str) -> str:
     """``remark`` as comments, the header of a section, and its keys."""
-    section = tomlkit.table()
-    for key, value in values.items():
-        section.add(key, _item(value))
+    section = _fill(tomlkit.table(), values)
     for name in reversed(path[1:]):
-        parent = tomlkit.table(is_super_table=True)
-        parent.add(name, section)
-        section = parent
+        section = tomlkit.table(is_super_table=True).add(name, section)
     return comment(remark) + tomlkit.document().add(path[0], section).as_string()
+
+
+def _fill(table: Any, values: Mapping[str, Any]) -> Any:
+    """A document or table of tomlkit with these keys added."""
+    for key, value in values.items():
+        table.add(key, _item(value))
+    return table
 
 
 def _item(value: Any) -> Any:
@@ -186,10 +188,7 @@ def _item(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, Mapping):
-        table = tomlkit.inline_table()
-        for key, entry in value.items():
-            table.add(key, _item(entry))
-        return table
+        return _fill(tomlkit.inline_table(), value)
     if isinstance(value, list | tuple):
         return tomlkit.item([_item(entry) for entry in value])
     return tomlkit.item(int(value) if isinstance(value, float) and value.is_integer() else value)

@@ -13,7 +13,7 @@ import pandas as pd
 from edfa.data.openml import fetch
 from edfa.data.read import read_parquet
 from edfa.data.schema import Schema
-from edfa.data.table import Table
+from edfa.data.table import SHARES, Shares, Table
 from edfa.errors import UnavailableError, UnknownNameError, UnreadableError
 from edfa.reading import read_resource, sha256_of
 
@@ -31,7 +31,7 @@ def load(
     name: str,
     *,
     seed: int = 0,
-    shares: tuple[float, float, float] = (0.6, 0.2, 0.2),
+    shares: Shares = SHARES,
     cap: int | None = None,
 ) -> Table:
     """A data set of the paper as a Table.
@@ -64,7 +64,18 @@ def load(
 
 
 def load_schema(name: str) -> Schema:
-    """The schema of a data set of the paper, from the card in the package."""
+    """The schema of a data set of the paper, from the card in the package.
+
+    Parameters
+    ----------
+    name
+        One of ``edfa.data.catalog.NAMES``.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such data set.
+    """
     if name not in NAMES:
         raise UnknownNameError("data set", name, NAMES)
     return Schema.from_toml(read_resource("edfa.data", f"cards/{name}.toml"), where=f"{name}.toml")

@@ -37,6 +37,7 @@ from edfa.data.values import (
     LARGEST,
     as_number,
     as_word,
+    check_present,
     exact,
     match_level,
     read_numbers,
@@ -179,6 +180,11 @@ class _Column(Protocol):
         return Flag(self.name, kind, value, taken)
 
 
+def _find_states(values: pd.Series, feature: Feature) -> tuple[float | None, ...]:
+    """None if any of the training values, (rows,), is missing, then the codes of the feature."""
+    return (*([None] if values.isna().any() else []), *map(float, feature.codes))
+
+
 @dataclass(frozen=True)
 class Measure(_Column):
     """The encoding of a continuous feature: standardised measurements, and its states one step
@@ -227,9 +233,8 @@ class Measure(_Column):
         ColumnError
             If a number is infinite, or farther than ``LARGEST`` from zero.
         """
-        codes = [float(code) for code in feature.codes]
-        gaps = values.isna()
-        known = values[~gaps & ~values.isin(codes)].to_numpy(float)
+        states = _find_states(values, feature)
+        known = values[values.notna() & ~values.isin(states)].to_numpy(float)
         known = known if len(known) else np.zeros(1)
         if not (np.abs(known) <= LARGEST).all():
             raise ColumnError(
@@ -245,7 +250,7 @@ class Measure(_Column):
             high=high,
             typical=float(np.quantile(known, 0.5, method="lower")),
             whole=values.dtype.kind == "i",
-            states=(*([None] if gaps.any() else []), *codes),
+            states=states,
         )
 
     def _standardise(self, numbers: npt.ArrayLike) -> Float32Array:
@@ -398,12 +403,11 @@ class Levels(_Column):
             The feature that they are values of. If it lists levels these are taken, in their order;
             otherwise those that occur, sorted.
         """
-        codes = [float(code) for code in feature.codes]
-        known = values.dropna()
-        known = known[~known.isin(codes)]
+        states = _find_states(values, feature)
+        known = values[values.notna() & ~values.isin(states)]
         convert = str if feature.words else float
         levels = tuple(convert(v) for v in (feature.levels or sorted(known.unique()))) or (
-            (0.0,) if codes else ()
+            (0.0,) if feature.codes else ()
         )
         counts = known.value_counts()
         if feature.words or not len(known):
@@ -416,7 +420,7 @@ class Levels(_Column):
             typical=typical,
             ordered=feature.kind == "ordinal",
             whole=values.dtype.kind == "i",
-            states=(*([None] if values.isna().any() else []), *codes),
+            states=states,
         )
 
     @property
@@ -610,10 +614,7 @@ class Encoder:
             If a feature has no column, or a column of words holds what is no word.
         """
         frame = to_pandas(frame)
-        if absent := [name for name in self.names if name not in frame.columns]:
-            raise ColumnError(
-                f"the table has no column {absent[0]!r}{hint(absent[0], frame.columns)}"
-            )
+        check_present(frame, self.names)
         matrix = np.empty((len(frame), len(self.columns)), dtype=np.float32)
         for i, column in enumerate(self.columns):
             matrix[:, i] = column.encode(frame[column.name])

@@ -95,7 +95,15 @@ TIMES = DAYS | WEEKS | MONTHS | YEARS
 
 @dataclass(frozen=True)
 class NameGuess:
-    """What a name suggests: the keys of a feature, and why, in words for the card's remark."""
+    """What a name suggests.
+
+    Parameters
+    ----------
+    sensitive, change, per_year, unit
+        As in ``Feature``.
+    why
+        The reasons, in words for the card's remark; empty if the name suggests nothing.
+    """
 
     sensitive: bool = False
     change: Change = "free"
@@ -136,7 +144,7 @@ def guess_from_name(
     span: tuple[float, float] = (0.0, 0.0),
     levels: Iterable[str] = (),
 ) -> NameGuess:
-    """What the name of a feature suggests, and whether its levels say that it is sensitive.
+    """Guess what the name of a feature says about it.
 
     Parameters
     ----------
@@ -149,7 +157,17 @@ def guess_from_name(
     levels
         The different values of a column of words: "male single" is sensitive whatever the column is
         called.
-    """
+
+    Returns
+    -------
+    NameGuess
+        Whether it is sensitive, how it can change, and how it grows by itself.
+
+    Examples
+    --------
+    >>> guess_from_name("tenure_months", numeric=True, ordered=True, span=(0, 300))
+    NameGuess(sensitive=False, change='frozen', per_year=12.0, unit='months', why="change 'frozen' (it grows by itself)")
+    """  # noqa: E501
     words = words_of(name)
     said = frozenset(words)
     grows = ordered and _grows(said)

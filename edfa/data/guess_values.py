@@ -79,9 +79,16 @@ _DECIMAL_COMMA = re.compile(
 class Reading:
     """A column as its values suggest to read it.
 
-    ``column`` are numbers or words, (rows,), null where nothing is recorded; ``gaps`` the texts
-    that mean so; ``unit`` the sign beside its numbers. ``reason`` says why the column cannot be
-    used as it is; empty if it can.
+    Parameters
+    ----------
+    column
+        Numbers or words, (rows,), null where nothing is recorded.
+    gaps
+        The texts of the column that mean "not recorded".
+    unit
+        The sign beside its numbers, such as ``"€"``; empty if there is none.
+    reason
+        Why the column cannot be used as it is; empty if it can.
     """
 
     column: pd.Series
@@ -91,7 +98,28 @@ class Reading:
 
 
 def read_values(values: pd.Series, labels: frozenset[str] = frozenset()) -> Reading:
-    """Read a column; texts in ``labels`` always mean something."""
+    """Read a column as its values suggest.
+
+    Parameters
+    ----------
+    values
+        A column of any plain data type, (rows,).
+    labels
+        Texts that never mean "not recorded", such as the classes of the outcome.
+
+    Returns
+    -------
+    Reading
+        Numbers where everything that is recorded is a number, else the values as they stand. Dates,
+        lists, numbers in different units and columns that are meant to hold numbers and do not are
+        readings with a reason.
+
+    Examples
+    --------
+    >>> reading = read_values(pd.Series(["€1,430", "unknown", "€20"]))
+    >>> reading.column.tolist(), sorted(reading.gaps), reading.unit
+    ([1430.0, nan, 20.0], ['unknown'], '€')
+    """
     if isinstance(values.dtype, pd.DatetimeTZDtype) or values.dtype.kind in "mM":
         return Reading(values, reason="a date; turn it into a number of days or years first")
     if values.dtype.kind in "iufb":
@@ -162,8 +190,22 @@ def is_gap(text: str, among_numbers: bool = False) -> bool:
 
 
 def yes_or_no(values: pd.Series) -> tuple[str, ...]:
-    """The two levels of a column of yes and no, true and false or 0 and 1, the negative one first;
-    else nothing.
+    """Find the levels of a column of yes and no, true and false, or 0 and 1.
+
+    Parameters
+    ----------
+    values
+        A column, (rows,). Only where it holds numbers or truth values, 0 and 1 are no and yes.
+
+    Returns
+    -------
+    tuple[str, ...]
+        The negative level and the positive one, as they are written; empty for other columns.
+
+    Examples
+    --------
+    >>> yes_or_no(pd.Series(["Yes", "No", None])), yes_or_no(pd.Series(["rent", "own"]))
+    (('No', 'Yes'), ())
     """
     if values.nunique() != 2:
         return ()
@@ -176,8 +218,17 @@ def yes_or_no(values: pd.Series) -> tuple[str, ...]:
 
 
 def order_of(levels: list[str]) -> tuple[str, ...]:
-    """Words in their order: low, medium, high, or ranges by their first number; empty if they have
-    none.
+    """Put words in order: low, medium, high, or ranges by their first number.
+
+    Parameters
+    ----------
+    levels
+        Different words.
+
+    Returns
+    -------
+    tuple[str, ...]
+        The words in ascending order; empty if they have none, are fewer than two or more than 30.
 
     Examples
     --------

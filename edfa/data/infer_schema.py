@@ -77,8 +77,20 @@ def infer_schema(frame: Any, target: str, favourable: str | None = None, title: 
 def infer_card(frame: Any, target: str, favourable: str | None = None, title: str = "") -> str:
     """Guess the schema of a data frame, as the text of a card with a comment for every guess.
 
-    Parameters are those of ``infer_schema``. Columns that were left out are named, with the reason,
-    at the top.
+    Parameters
+    ----------
+    frame, target, favourable, title
+        As in ``infer_schema``.
+
+    Returns
+    -------
+    str
+        A card in TOML. Columns that were left out are named, with the reason, at the top.
+
+    Raises
+    ------
+    DataError
+        As in ``infer_schema``.
 
     Examples
     --------
@@ -176,12 +188,9 @@ def _ask_for_favourable(labels: list[str], target: str) -> str:
     good = [label for label in labels if label.strip().casefold() in GOOD_WORDS]
     rest = [label for label in labels if label.strip().casefold() not in BAD_WORDS]
     likely = good if len(good) == 1 else rest if len(labels) == 2 and len(rest) == 1 else []
-    name = f"'{likely[0]}'" if likely else "NAME"
-    ask = (
-        f"did you mean --favourable {name}?"
-        if likely
-        else f"pass --favourable {name} (favourable=… in Python)"
-    )
+    ask = "pass --favourable NAME (favourable=… in Python)"
+    if likely:
+        ask = f"did you mean --favourable '{likely[0]}'?"
     return (
         f"target {target!r}: which class would a person want, "
         f"{', '.join(labels)}? It is never guessed; {ask}"
@@ -249,10 +258,10 @@ def _with_directions(table: pd.DataFrame, schema: Schema) -> tuple[Schema, dict[
     """The schema with the directions that the training part supports, and a remark on each by
     feature.
     """
-    outcome = to_words(table[schema.target].mask(table[schema.target].isin(schema.missing)))
-    if outcome.isna().any() or outcome.value_counts().min() < 3:  # such a table cannot be split yet
+    try:
+        train = Table.from_frame(table[[*schema.names, schema.target]], schema).train
+    except TargetError:  # gaps, or too few rows of a class: such a table cannot be split yet
         return schema, {}
-    train = Table.from_frame(table[[*schema.names, schema.target]], schema).train
     good = train.y == train.schema.classes.index(schema.favourable)
     features, remarks = [], {}
     for feature in schema:

@@ -37,8 +37,14 @@ FETCH_SECONDS = 600.0  # that a second process waits for the first one's downloa
 class Source:
     """A data set at OpenML, and how its outcome is spelled there.
 
-    ``labels`` maps OpenML's labels to the card's classes; with ``above`` the outcome is a number,
-    and its class is 1 where the number is larger.
+    Parameters
+    ----------
+    data_id
+        OpenML's number of the data set.
+    labels
+        The card's class for each of OpenML's labels; empty: they are the same.
+    above
+        If the outcome is a number there, its class is 1 where it is larger than this; else None.
     """
 
     data_id: int
@@ -62,8 +68,19 @@ def cache_folder() -> Path:
 
 
 def fetch(name: str, schema: Schema) -> pd.DataFrame:
-    """The rows of a data set: from the cache if its checksum is right, else from OpenML, validated
-    and cached.
+    """Get the rows of a data set from the cache if its checksum is right, else from OpenML.
+
+    Parameters
+    ----------
+    name
+        A name in ``SOURCES``.
+    schema
+        The card that the rows must fit.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a person, in the card's spelling. What is downloaded is checked and cached.
 
     Raises
     ------

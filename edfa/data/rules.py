@@ -660,13 +660,8 @@ def _least(mine: Any, others: Any) -> Any:
 
 def _by_name(mine: Mapping[str, Any], others: Mapping[str, Any], join: Any) -> dict[str, Any]:
     """The entries of two mappings, those under the same name joined."""
-    return {
-        **mine,
-        **{
-            name: join(mine[name], value) if name in mine else value
-            for name, value in others.items()
-        },
-    }
+    joint = {name: join(mine[name], others[name]) for name in mine if name in others}
+    return {**mine, **others, **joint}
 
 
 def _agreed(key: str, mine: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:

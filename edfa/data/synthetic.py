@@ -78,7 +78,20 @@ class Network:
         return Schema(features, self.target, classes[-1], classes=classes)
 
     def sample(self, n: int, seed: int = 0) -> pd.DataFrame:
-        """``n`` people drawn from the network: a column of words for each node."""
+        """Draw people from the network.
+
+        Parameters
+        ----------
+        n
+            How many.
+        seed
+            The same seed draws the same people.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row a person, with a column of words for each node, the target included.
+        """
         random = np.random.default_rng(seed)
         codes: dict[str, IntArray] = {}
         for node in self.graph.order:

@@ -39,10 +39,21 @@ from edfa.errors import (
 from edfa.reading import check_seed, shorten
 from edfa.typing import AnyArray, Float32Array, Float64Array, Int64Array, IntArray
 
-__all__ = ["Table", "find_classes", "validate_features", "validate_frame", "validate_target"]
+__all__ = [
+    "SHARES",
+    "Shares",
+    "Table",
+    "find_classes",
+    "validate_features",
+    "validate_frame",
+    "validate_target",
+]
 
 Part = Literal["all", "train", "calibration", "test"]
 PARTS: tuple[Part, ...] = ("train", "calibration", "test")
+Shares = tuple[float, float, float]
+"""Shares of the three parts, in the order of ``PARTS``; they add up to 1."""
+SHARES: Shares = (0.6, 0.2, 0.2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,7 +94,7 @@ class Table:
     schema: Schema
     name: str = "table"
     seed: int = 0
-    shares: tuple[float, float, float] = (0.6, 0.2, 0.2)
+    shares: Shares = SHARES
     part: Part = "all"
     fitted: Encoder | None = None
     origin: "Table | None" = None
@@ -108,7 +119,7 @@ class Table:
         *,
         name: str = "table",
         seed: int = 0,
-        shares: tuple[float, float, float] = (0.6, 0.2, 0.2),
+        shares: Shares = SHARES,
         cap: int | None = None,
     ) -> Self:
         """Make a table from a data frame, validated against a schema.
@@ -125,7 +136,8 @@ class Table:
         seed
             Decides the split, and which rows a cap keeps.
         shares
-            The shares of train, calibration and test, which add up to 1; train's is not 0.
+            The shares of train, calibration and test, which add up to 1; train's is not 0. By
+            default three fifths, one fifth and one fifth.
         cap
             The largest number of rows; more are thinned out at random, in the classes' proportions.
             None: no limit.
@@ -154,7 +166,7 @@ class Table:
         separator: str = ",",
         name: str | None = None,
         seed: int = 0,
-        shares: tuple[float, float, float] = (0.6, 0.2, 0.2),
+        shares: Shares = SHARES,
         cap: int | None = None,
     ) -> Self:
         """Make a table from a CSV file.
@@ -180,7 +192,7 @@ class Table:
         """
         schema = schema if isinstance(schema, Schema) else Schema.read(schema)
         frame = read_csv(path, encoding, separator, schema)
-        name = Path(path).stem if name is None else name
+        name = name or Path(path).stem
         return cls.from_frame(frame, schema, name=name, seed=seed, shares=shares, cap=cap)
 
     @classmethod
@@ -191,7 +203,7 @@ class Table:
         *,
         name: str | None = None,
         seed: int = 0,
-        shares: tuple[float, float, float] = (0.6, 0.2, 0.2),
+        shares: Shares = SHARES,
         cap: int | None = None,
     ) -> Self:
         """Make a table from a Parquet file.
@@ -212,10 +224,8 @@ class Table:
         DataError
             If the file cannot be read, or does not fit the schema.
         """
-        name = Path(path).stem if name is None else name
-        return cls.from_frame(
-            read_parquet(path), schema, name=name, seed=seed, shares=shares, cap=cap
-        )
+        frame, name = read_parquet(path), name or Path(path).stem
+        return cls.from_frame(frame, schema, name=name, seed=seed, shares=shares, cap=cap)
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -269,7 +279,7 @@ class Table:
         """The part that results are reported on."""
         return self._take("test")
 
-    def split(self, seed: int, shares: tuple[float, float, float] | None = None) -> "Table":
+    def split(self, seed: int, shares: Shares | None = None) -> "Table":
         """Split the same rows in another way.
 
         Parameters
@@ -380,11 +390,7 @@ def _values(column: pd.Series, feature: Feature) -> str:
     people.
     """
     if not feature.words:
-        known = (
-            column[~column.isin([float(code) for code in feature.codes])]
-            if feature.codes
-            else column
-        )
+        known = column[~column.isin([float(code) for code in feature.codes])]
         return f"{known.min():,.10g} to {known.max():,.10g}"
     counts = column.value_counts()
     return ", ".join(counts.index[:3]) + (", …" if len(counts) > 3 else "")

@@ -43,6 +43,7 @@ __all__ = [
     "as_word",
     "check_columns",
     "check_names",
+    "check_present",
     "check_unique",
     "exact",
     "exact_text",
@@ -515,12 +516,16 @@ def check_columns(frame: pd.DataFrame, required: list[str]) -> None:
     EmptyTableError
         If there is no row.
     """
-    names = [str(c) for c in frame.columns]
-    check_unique(names)
-    if absent := [n for n in required if n not in set(names)]:
-        raise ColumnError(f"the table has no column {absent[0]!r}{hint(absent[0], names)}")
+    check_unique(frame.columns)
+    check_present(frame, required)
     if len(frame) == 0:
         raise EmptyTableError("the table has columns but no rows")
+
+
+def check_present(frame: pd.DataFrame, required: Iterable[str]) -> None:
+    """Raise ColumnError, with the most similar name, if a required column is missing."""
+    if absent := [name for name in required if name not in frame.columns]:
+        raise ColumnError(f"the table has no column {absent[0]!r}{hint(absent[0], frame.columns)}")
 
 
 def _look(name: str) -> str:
