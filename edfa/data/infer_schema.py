@@ -21,7 +21,6 @@ from edfa.data.schema import Feature, Schema
 from edfa.data.table import Table
 from edfa.data.values import LARGEST, check_columns, to_pandas, to_words
 from edfa.errors import ColumnError, TargetError, hint
-from edfa.typing import Float64Array
 
 __all__ = ["infer_card", "infer_schema"]
 
@@ -265,9 +264,11 @@ def _with_directions(table: pd.DataFrame, schema: Schema) -> tuple[Schema, dict[
     good = train.y == train.schema.classes.index(schema.favourable)
     features, remarks = [], {}
     for feature in schema:
-        movable = feature.actionable and feature.kind != "categorical"
         values = train.frame[feature.name]
-        guess = guess_direction(_positions(values, feature), good) if movable else None
+        if feature.words:  # by the positions of ordered levels
+            values = values.map({str(level): i for i, level in enumerate(feature.levels)})
+        movable = feature.actionable and feature.kind != "categorical"
+        guess = guess_direction(values.to_numpy(float), good) if movable else None
         if guess and feature.change in ("free", guess.direction):
             feature = replace(feature, monotone=guess.direction)
             remarks[feature.name] = (
@@ -276,13 +277,3 @@ def _with_directions(table: pd.DataFrame, schema: Schema) -> tuple[Schema, dict[
             )
         features.append(feature)
     return replace(schema, features=tuple(features)), remarks
-
-
-def _positions(values: pd.Series, feature: Feature) -> Float64Array:
-    """Numbers as they are, words as the positions of their levels, (rows,); NaN where nothing is
-    recorded.
-    """
-    if not feature.words:
-        return np.asarray(values, dtype=float)
-    positions = {str(level): i for i, level in enumerate(feature.levels)}
-    return np.asarray(values.map(positions), dtype=float)

@@ -248,11 +248,8 @@ class Table:
     @cached_property
     def y(self) -> Int64Array:
         """The outcomes, (people,), each as the position of its class in ``schema.classes``."""
-        return (
-            pd.Index(self.schema.classes)
-            .get_indexer(pd.Index(self.frame[self.schema.target]))
-            .astype(np.int64)
-        )
+        classes = pd.Categorical(self.frame[self.schema.target], self.schema.classes)
+        return classes.codes.astype(np.int64)
 
     @cached_property
     def encoder(self) -> Encoder:
@@ -300,7 +297,7 @@ class Table:
             If this is a part of a split already.
         """
         self._check_whole()
-        return Table(self.frame, self.schema, self.name, seed, shares or self.shares)
+        return replace(self, seed=seed, shares=shares or self.shares)
 
     def describe(self) -> pd.DataFrame:
         """Describe the features and their values.
@@ -342,14 +339,12 @@ class Table:
     @cached_property
     def _rows(self) -> dict[Part, IntArray]:
         """The row numbers of each part, ascending."""
-        parts: list[list[IntArray]] = [[], [], []]
+        by_class = []
         for members in self._shuffled():
             ends = np.cumsum(_allocate(len(members), np.array(self.shares)))
-            for rows, members_of_part in zip(parts, np.split(members, ends[:-1]), strict=True):
-                rows.append(members_of_part)
-        return {
-            part: np.sort(np.concatenate(rows)) for part, rows in zip(PARTS, parts, strict=True)
-        }
+            by_class.append(np.split(members, ends[:-1]))
+        parts = map(np.concatenate, zip(*by_class, strict=True))
+        return {part: np.sort(rows) for part, rows in zip(PARTS, parts, strict=True)}
 
     def _capped(self, cap: int) -> Self:
         """A table of ``cap`` of these rows, drawn at random in the classes' proportions."""
