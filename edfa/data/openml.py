@@ -187,6 +187,8 @@ def _translate(frame: pd.DataFrame, source: Source, schema: Schema) -> pd.DataFr
     elif source.labels:
         renamed[schema.target] = to_words(outcome).replace(source.labels)
     for name in schema.names:
+        if isinstance(renamed[name].dtype, pd.CategoricalDtype):
+            renamed[name] = renamed[name].astype(renamed[name].cat.categories.dtype)
         if schema[name].words and renamed[name].dtype.kind not in "iuf":
             renamed[name] = renamed[name].mask(renamed[name].isin(["?"]))
     return renamed
