@@ -275,8 +275,10 @@ def _csv_chunks(path: Path, size: int, schema: Schema | None) -> Iterator[pd.Dat
 
 
 def _with_errors(frame: pd.DataFrame, errors: Sequence[str]) -> pd.DataFrame:
-    """The frame with a column of what is wrong with each row; the frame itself if nothing is."""
-    return frame.assign(**{ROW_ERROR: [e or None for e in errors]}) if any(errors) else frame
+    """The frame, with a column of what is wrong with each row if anything is."""
+    if any(errors):
+        frame[ROW_ERROR] = [error or None for error in errors]
+    return frame
 
 
 def _parquet_chunks(path: Path, size: int, schema: Schema | None) -> Iterator[pd.DataFrame]:

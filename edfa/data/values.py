@@ -606,14 +606,16 @@ def read_numbers(values: pd.Series) -> pd.Series:
     if kind in "bmM":
         return _series(np.full(len(values), np.nan), values)
     if values.dtype == object and not _all_texts(values):
-        cells = list(values)
-        numbers = np.array([without_limit(value) for value in cells], dtype=float)
-        return _whole(
-            numbers, not any(isinstance(value, float | np.floating) for value in cells), values
-        )
-    texts = values.astype("str")
-    numbers = _parse(texts)
-    return _whole(numbers, not texts.str.contains(".", regex=False).fillna(False).any(), values)
+        numbers = np.array([without_limit(value) for value in values], dtype=float)
+        fractions = any(isinstance(value, float | np.floating) for value in values)
+    else:
+        texts = values.astype("str")
+        numbers = _parse(texts)
+        fractions = texts.str.contains(".", regex=False).fillna(False).any()
+    if fractions or not len(numbers) or not (np.abs(numbers) < WHOLE).all():
+        return _series(numbers, values)
+    exact = (numbers == np.floor(numbers)).all()
+    return _series(numbers.astype("int64") if exact else numbers, values)
 
 
 def _parse(texts: pd.Series) -> AnyArray:
@@ -629,14 +631,6 @@ def _parse(texts: pd.Series) -> AnyArray:
     meant = {text: parse_number(text) for text in texts[odd].unique()}
     result[odd] = texts[odd].map(meant).astype(float)
     return result
-
-
-def _whole(numbers: AnyArray, integers: bool, values: pd.Series) -> pd.Series:
-    """Numbers as a column like ``values``; as int64 if they are written as integers and exact."""
-    exact = integers and bool(
-        (np.isfinite(numbers) & (numbers == np.floor(numbers)) & (np.abs(numbers) < WHOLE)).all()
-    )
-    return _series(numbers.astype("int64") if exact and len(numbers) else numbers, values)
 
 
 def read_words(values: pd.Series) -> pd.Series:
