@@ -10,7 +10,7 @@ runs no code from what is read, and whatever is damaged is one error (``readable
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -29,7 +29,6 @@ __all__ = [
     "check_arrays",
     "check_replaceable",
     "folder_name",
-    "kind_of",
     "load_arrays",
     "make_manifest",
     "read_folder",
@@ -178,20 +177,10 @@ def check_replaceable(folder: str | Path, kind: str, *, locked: bool = False) ->
 
 
 def _is_replaceable(place: Path, kind: str) -> bool:
-    return (
-        not place.exists()
-        or kind_of(place) == kind
-        or (place.is_dir() and not any(place.iterdir()))
-    )
-
-
-def kind_of(folder: Path) -> str | None:
-    """The kind of thing that a folder holds, by its manifest; None if it has none."""
-    try:
-        kind = _manifest(read_bytes(folder / MANIFEST, MANIFEST_LIMIT)).get("kind")
-    except UnreadableError:
-        return None
-    return kind if isinstance(kind, str) else None
+    with suppress(UnreadableError):
+        if _manifest(read_bytes(place / MANIFEST, MANIFEST_LIMIT)).get("kind") == kind:
+            return True
+    return not place.exists() or (place.is_dir() and not any(place.iterdir()))
 
 
 def read_parts(folder: str | Path | Folder, kind: str) -> tuple[dict[str, Any], dict[str, bytes]]:

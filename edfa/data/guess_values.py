@@ -209,7 +209,7 @@ def yes_or_no(values: pd.Series) -> tuple[str, ...]:
     """
     if values.nunique() != 2:
         return ()
-    levels = [str(level) for level in to_words(values.dropna()).unique()]
+    levels: list[str] = to_words(values.dropna()).unique().tolist()
     spelled = {level.strip().casefold(): level for level in levels}
     for no, yes in (*YES_NO, *((("0", "1"),) if values.dtype.kind in "iufb" else ())):
         if set(spelled) == {no, yes}:

@@ -156,7 +156,7 @@ def _read_outcome(
     """The classes of the outcome in order, and the texts that mean "not recorded" among its labels;
     TargetError unless ``favourable`` is one of a few classes.
     """
-    labels = [str(label) for label in to_words(values.dropna()).unique()]
+    labels: list[str] = to_words(values.dropna()).unique().tolist()
     gaps = {label for label in labels if is_gap(label)} if len(labels) > 2 else set()
     labels = sorted({*labels} - gaps)
     if len(labels) < 2:
@@ -227,7 +227,7 @@ def _guess(values: pd.Series, reading: Reading) -> tuple[Feature, str]:
     name, distinct, missing = str(values.name), int(values.nunique()), float(values.isna().mean())
     levels = yes_or_no(values)
     numeric = values.dtype.kind in "iuf" and not levels
-    words = [] if numeric else [str(level) for level in to_words(values.dropna()).unique()]
+    words: list[str] = [] if numeric else to_words(values.dropna()).unique().tolist()
     order = () if numeric or levels or is_code(name) else order_of(words)
     span = (float(values.min()), float(values.max())) if numeric else (0.0, 0.0)
     named = guess_from_name(

@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -606,14 +607,11 @@ class Schema:
         from edfa.data.card import update_card
 
         old = Schema.from_toml(text)
-        try:
+        with suppress(SchemaError, TOMLKitError):
             updated = update_card(text, old, self)
-            faithful = Schema.from_toml(updated) == self
-        except (SchemaError, TOMLKitError):
-            faithful = False
-        if not faithful:
-            raise SchemaError("the layout of this card cannot be kept; to_toml writes a new one")
-        return updated
+            if Schema.from_toml(updated) == self:
+                return updated
+        raise SchemaError("the layout of this card cannot be kept; to_toml writes a new one")
 
     @classmethod
     def from_toml(cls, text: str, where: str = "") -> "Schema":

@@ -661,20 +661,20 @@ def read_words(values: pd.Series) -> pd.Series:
     if values.dtype == object and _all_texts(values):
         return read_words(values.astype("str"))
     if values.dtype.kind in "OmM":
-        return _words(list(values), values)
+        return _series(_words(values), values)
     codes, numbers = pd.factorize(values)  # each distinct one is written once
-    written = _words(numbers.tolist(), pd.Series(numbers))
-    return _series(written.array.take(codes, allow_fill=True), values)
+    return _series(_words(numbers.tolist()).take(codes, allow_fill=True), values)
 
 
-def _words(cells: list[Any], like: pd.Series) -> pd.Series:
+def _words(cells: Iterable[Any]) -> Any:
+    """Cells as a pandas array of words, null for gaps and for what means no word."""
     words = []
     for value in cells:
         try:
             words.append(as_word(value, ""))
         except FactError:
             words.append(None)
-    return _series(pd.array(words, dtype="str"), like)
+    return pd.array(words, dtype="str")
 
 
 def to_words(values: pd.Series) -> pd.Series:
