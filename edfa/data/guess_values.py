@@ -51,10 +51,9 @@ SCALES = tuple(
 YES_NO = (("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t"))
 
 _UNITS = (
-    "years? yrs? y months? mths? mo days? weeks? hours? k to and or more "
-    "less than under over up above below until"
+    "years? yrs? y months? mths? mo days? weeks? hours? k to and or more less than under over up "
+    "above below until at least most x between from km eur usd gbp"
 )
-_UNITS += " at least most x between from km eur usd gbp"
 _RANGE_WORDS = re.compile(
     rf"\b(?:{'|'.join(_UNITS.split())})\b|[<>=≤≥+~\-\u2013€$£%\s()\[\],.]", re.IGNORECASE
 )
@@ -120,7 +119,7 @@ def read_values(values: pd.Series, labels: frozenset[str] = frozenset()) -> Read
     >>> reading.column.tolist(), sorted(reading.gaps), reading.unit
     ([1430.0, nan, 20.0], ['unknown'], '€')
     """
-    if isinstance(values.dtype, pd.DatetimeTZDtype) or values.dtype.kind in "mM":
+    if values.dtype.kind in "mM":
         return Reading(values, reason="a date; turn it into a number of days or years first")
     if values.dtype.kind in "iufb":
         return Reading(values)
@@ -211,7 +210,8 @@ def yes_or_no(values: pd.Series) -> tuple[str, ...]:
         return ()
     levels: list[str] = to_words(values.dropna()).unique().tolist()
     spelled = {level.strip().casefold(): level for level in levels}
-    for no, yes in (*YES_NO, *((("0", "1"),) if values.dtype.kind in "iufb" else ())):
+    pairs = (*YES_NO, ("0", "1")) if values.dtype.kind in "iufb" else YES_NO
+    for no, yes in pairs:
         if set(spelled) == {no, yes}:
             return spelled[no], spelled[yes]
     return ()

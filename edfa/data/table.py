@@ -557,7 +557,7 @@ def _recorded(values: pd.Series, name: str, schema: Schema, words: bool) -> pd.S
 
     ColumnError for dates, and for cells that hold a list or another collection.
     """
-    if isinstance(values.dtype, pd.DatetimeTZDtype) or values.dtype.kind in "mM":
+    if values.dtype.kind in "mM":
         raise ColumnError(
             f"column {name!r} holds dates; turn them into a number, such as days until today"
         )
