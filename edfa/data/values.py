@@ -477,9 +477,9 @@ def check_names(columns: Iterable[Any], known: Sequence[str]) -> None:
     """  # noqa: E501
     names = [str(name) for name in columns]
     check_unique(names)
-    looks = {_look(name): name for name in known}
-    for name in (name for name in names if name not in set(known)):
-        if (right := looks.get(_look(name))) is not None:
+    right_names, looks = set(known), {_look(name): name for name in known}
+    for name in names:
+        if name not in right_names and (right := looks.get(_look(name))) is not None:
             raise ColumnError(
                 f"column {name!r} is none of the card's, and looks like {right!r}; rename "
                 "it, or leave it out"
