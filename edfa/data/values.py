@@ -611,7 +611,7 @@ def read_numbers(values: pd.Series) -> pd.Series:
     else:
         texts = values.astype("str")
         numbers = _parse(texts)
-        fractions = texts.str.contains(".", regex=False).fillna(False).any()
+        fractions = bool(texts.str.contains(".", regex=False).fillna(False).any())
     if fractions or not len(numbers) or not (np.abs(numbers) < WHOLE).all():
         return _series(numbers, values)
     exact = (numbers == np.floor(numbers)).all()
