@@ -2,13 +2,13 @@
 measurements.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from edfa.data.guess_names import words_of
 from edfa.data.values import check_columns, to_pandas
 from edfa.errors import DataError
 
@@ -105,7 +105,8 @@ def _looks_like_id(values: pd.Series, name: str, distinct: int) -> bool:
     if values.dtype.kind in "fb":
         return False
     share = distinct / len(values)
-    named = not _ID_WORDS.isdisjoint(words_of(name))
+    parts = re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()
+    named = not _ID_WORDS.isdisjoint(re.split(r"[^a-z]+", parts))
     words = values.dtype.kind not in "iu"
     return (named and share > 0.5) or (words and share > 0.95 and len(values) > 20)
 
