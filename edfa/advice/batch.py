@@ -1,4 +1,9 @@
-"""Advice for many people at once: what an interview would say of each, worked out together."""
+"""Advice for many people at once: what an interview would say of each, worked out together.
+
+``advise`` is the entry for a frame in memory; ``edfa.advice.batch_file`` reads files of any size.
+People are grouped by their overlay and by the numbers that they gave beyond what was seen in
+training; each group is one ``Assessment``.
+"""
 
 import json
 from functools import partial
@@ -16,7 +21,6 @@ from edfa.advice.standing import Certifying, find_standings
 from edfa.data.encode import Flag
 from edfa.data.partial import encode_partial
 from edfa.data.rules import Overlay
-from edfa.parallel import count_jobs, map_parallel
 from edfa.predictors.user_model.given import Given, numbers_given
 from edfa.recourse.plans import Plans
 from edfa.recourse.reasons import NoPlanReasons
@@ -42,82 +46,77 @@ COLUMNS = {
 the best first; ``flags`` says what was not taken as told.
 """
 
-PARTS, LEAST = (
-    2,
-    1_000,
-)  # of the work for each job, who is done early takes another; and of people in a part
-EMPTY: dict[str, tuple[Any, type]] = {
-    "double": (np.nan, float),
-    "bool": (None, object),
-    "string": (None, object),
-}
-
 
 def advise(
     fitted: FittedAdvisor,
     frame: pd.DataFrame,
     k: int = 3,
-    first: int = 0,
-    n_jobs: int | None = None,
     overlays: pd.Series | None = None,
     certify_later: CertifyLater | None = None,
 ) -> pd.DataFrame:
-    """A row a person: decision, next question, whether they may act, plans; or what is wrong with
-    their facts or overlay.
+    """Advise every person of a frame.
 
-    ``frame`` has whatever is known of them; an empty cell is not known. ``overlays`` (people,) are
-    a cell each: empty, or JSON such as ``{"max_changes": 1}``. ``first`` is the number of the first
-    row; ``n_jobs`` threads share the people. With ``certify_later``, calibrations that people's
-    states take are run there; until then their status is "pending".
+    Parameters
+    ----------
+    fitted
+        The advisor.
+    frame
+        One row per person with whatever is known of them; an empty cell is not known. Other
+        columns than the card's features are ignored.
+    k
+        The largest number of plans for each person.
+    overlays
+        A cell per person, (people,): empty, or JSON such as ``{"max_changes": 1}``. None: nobody
+        has an overlay.
+    certify_later
+        Runs the calibrations that people's own states take; until one is done, the status of
+        these people is ``"pending"``. None: they are run at once.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per person in the order of ``frame`` with the columns ``COLUMNS``: decision, next
+        question, whether they may act, plans. A row whose facts or overlay cannot be understood
+        has its ``row`` and an ``error`` alone.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> table = edfa.load("german")
+    >>> advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20)).fit(table)
+    >>> advice = advise(advisor.fitted, table.test.frame[["age", "purpose"]].head(2))
+    >>> advice["question"].tolist()
+    ['credit_amount', 'credit_amount']
     """
     encoded, errors, flags = encode_partial(frame, fitted.encoder, fitted.schema, fitted.relevant)
-    facts, threads = np.where(fitted.relevant, encoded, np.float32(np.nan)), count_jobs(n_jobs)
+    people, facts = len(encoded), np.where(fitted.relevant, encoded, np.float32(np.nan))
     group = fitted.group_of(encoded)
-    own = Overlays.none(len(facts)) if overlays is None else Overlays.of(overlays, fitted)
+    own = Overlays.of(pd.Series([""] * people) if overlays is None else overlays, fitted)
     errors = own.errors | errors
-    fine = np.setdiff1d(np.arange(len(facts)), list(errors))
-    # Who knows the same stays together, as far as that goes: they are asked about together.
-    ordered = fine[np.lexsort(np.packbits(np.isnan(facts[fine]), axis=1).T)]
-    kinds, which = _given(fitted, flags, len(facts))
-    parts = _parts(ordered, own.which * len(kinds) + which, threads)
-    columns: dict[str, Any] = {"row": first + np.arange(len(facts))}
-    columns |= {
-        name: np.full(len(facts), *EMPTY[kind]) for name, kind in COLUMNS.items() if name != "row"
-    }
-    done = map_parallel(
-        lambda part: _advise(
+    numbers, gave = _given(fitted, flags, people)
+    columns = {name: np.full(people, None, dtype=object) for name in COLUMNS}
+    columns["row"] = np.arange(people)
+    fine = np.setdiff1d(columns["row"], list(errors))
+    alike = (own.which * len(numbers) + gave)[fine]
+    for code in np.unique(alike):
+        rows = fine[alike == code]
+        first = rows[0]
+        advice = _advise(
             fitted,
-            facts[part],
-            group[part],
+            facts[rows],
+            group[rows],
             k,
-            own.distinct[own.which[part[0]]],
-            kinds[which[part[0]]],
+            own.distinct[own.which[first]],
+            numbers[gave[first]],
             Certifying(later=certify_later),
-        ),
-        parts,
-        threads,
-    )
-    for part, advice in zip(parts, done, strict=True):
+        )
         for name, values in advice.items():
-            columns[name][part] = values
-    columns["flags"] = _flags(fitted, flags, errors, len(facts))
-    columns["error"] = np.array([errors.get(i) for i in range(len(facts))], dtype=object)
-    return pd.DataFrame(columns)
-
-
-def _parts(ordered: IntArray, which: IntArray, threads: int) -> list[IntArray]:
-    """The rows ``ordered`` in parts for the threads: in each, everybody is of the same kind
-    (``which`` by row).
-    """
-    groups = [ordered[which[ordered] == code] for code in np.unique(which[ordered])]
-    counts = [
-        1 if threads == 1 else min(PARTS * threads, len(group) // LEAST) or 1 for group in groups
-    ]
-    return [
-        part
-        for group, count in zip(groups, counts, strict=True)
-        for part in np.array_split(group, count)
-    ]
+            columns[name][rows] = values
+    for row, some in _flag_sentences(fitted, flags).items():
+        columns["flags"][row] = None if row in errors else some
+    for row, error in errors.items():
+        columns["error"][row] = error
+    return pd.DataFrame(columns).astype({"probability": float, "cost": float})
 
 
 def _given(
@@ -125,8 +124,8 @@ def _given(
 ) -> tuple[list[tuple[Given, ...]], IntArray]:
     """Numbers beyond what was seen that people gave, and which of these everybody gave, (people,).
 
-    Most gave none, which is the first; whoever gave one is worked on alone. Only a model of the
-    user's own is asked about them.
+    Most gave none, which is the first; whoever gave one is worked on alone. Only a user model is
+    asked about them.
     """
     kinds: list[tuple[Given, ...]] = [()]
     which = np.zeros(people, dtype=np.intp)
@@ -137,22 +136,13 @@ def _given(
     return kinds, which
 
 
-def _flags(
-    fitted: FittedAdvisor, flags: dict[int, tuple[Flag, ...]], errors: dict[int, str], people: int
-) -> ObjectArray:
-    """What was not taken as told, one text a person, (people,); None for everybody else. Each flag
-    is worded once.
-    """
-    distinct, as_given = (
-        {flag for some in flags.values() for flag in some},
-        fitted.model.reads_given,
-    )
-    worded = {flag: flag_sentence(flag, fitted.schema, as_given=as_given) for flag in distinct}
-    texts = np.full(people, None, dtype=object)
-    for row, some in flags.items():
-        if row not in errors:
-            texts[row] = "; ".join(worded[flag] for flag in some)
-    return texts
+def _flag_sentences(fitted: FittedAdvisor, flags: dict[int, tuple[Flag, ...]]) -> dict[int, str]:
+    """What was not taken as told, one text per flagged row; each distinct flag is worded once."""
+    words = {
+        flag: flag_sentence(flag, fitted.schema, as_given=fitted.model.reads_given)
+        for flag in {flag for some in flags.values() for flag in some}
+    }
+    return {row: "; ".join(words[flag] for flag in some) for row, some in flags.items()}
 
 
 def _advise(
@@ -164,10 +154,23 @@ def _advise(
     given: tuple[Given, ...],
     certifying: Certifying,
 ) -> dict[str, Any]:
-    """The columns of people, of these groups (people,), whose facts are right and whose overlay is
-    the same.
+    """Advice for people who share an overlay and the numbers that they gave beyond what was seen.
 
-    ``given`` are numbers beyond what was seen, the same of all of them.
+    Parameters
+    ----------
+    fitted, k, overlay, certifying
+        The advisor, the number of plans, the people's limits, and where certificates are made.
+    X
+        Their encoded facts, (people, features).
+    group
+        Their groups, (people,); None: not known.
+    given
+        The numbers beyond what was seen in training that all of them gave.
+
+    Returns
+    -------
+    dict
+        Columns of advice, (people,) each.
     """
     assessment = Assessment.of(fitted, X, overlay=overlay, given=given)
     plans, question = assessment.plans(k), assessment.next

@@ -1,17 +1,16 @@
 """Advice for a file of people: it may be larger than memory, and is resumed where it was cut off.
 
-The file is read a block at a time. In a block, people of whom the same is known are worked on
-together, a part at a time; the advice of each part is a file of its own in a folder beside the
-result. When all are there they become the result, which is whole or not there. A run that is killed
-leaves finished parts, and the next one with the same people (and their overlays), advisor and
-settings goes on with those who are in none.
+``advise_file`` is the entry. The file is read a block at a time. In a block, people of whom the
+same is known are worked on together, a part at a time; the advice of each part is a file of its own
+in a folder beside the result (``edfa.advice.kept_parts``). When all are there they become the
+result, which is whole or not there. A run that is killed leaves finished parts, and the next one
+with the same people (and their overlays), advisor and settings goes on with those who are in none.
 """
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,6 +33,8 @@ BLOCK = 10_000  # rows that are read, and put in order, at a time
 CHUNK, SECONDS = 1_000, 5.0  # people in a part at most, and about how long one may take
 FIRST = 200  # people in a part before it is known how long they take
 Progress = Callable[[int, int], None]
+OverlayCells = str | pd.Series | None
+"""Where people's overlays come from: a column of the file of people; cells by row number; None."""
 
 
 def advise_file(
@@ -50,15 +51,17 @@ def advise_file(
     """Advise everybody in ``rows`` and write the result to ``out``; both are CSV, Parquet or JSON
     lines by their name.
 
-    ``rows`` may also be a folder of Parquet files, which are read in the order of their names.
-    Returns how many people there are, how many could not be understood, how many were flagged, and
-    how many finished parts were there already. The result is the same, to the byte, for any
-    ``chunk`` and ``workers``.
+    The result is the same, to the byte, for any ``chunk`` and ``workers``.
 
     Parameters
     ----------
-    fitted, rows, out
-        The advisor, the people, and where their advice goes.
+    fitted
+        The advisor.
+    rows
+        The file of people, or a folder of Parquet files, which are read in the order of their
+        names.
+    out
+        Where the advice goes: the columns ``edfa.advice.batch.COLUMNS``, a row per person.
     k
         The largest number of plans a person.
     chunk
@@ -71,6 +74,20 @@ def advise_file(
         Called with the numbers of people and of parts that are done.
     overlays
         People's overlays: the name of a column, or the path of a file (see ``read_overlays``).
+
+    Returns
+    -------
+    dict
+        How many ``people`` there are, how many of them could not be understood (``errors``) or
+        were ``flagged``, and how many finished parts were there already (``resumed``).
+
+    Raises
+    ------
+    DataError
+        If a file cannot be read or written, has no rows or the wrong columns, or if ``out`` is one
+        of the files that are read.
+    BusyError
+        If another run is writing to the same result.
     """
     sources, result = source_files(rows), Path(out)
     check_format(result)
@@ -87,28 +104,35 @@ def advise_file(
         )
     result = check_writable(result)
     contents = {path: sha256_of(existing(path)) for path in inputs}
-    own = _OverlaySource(overlays)
-    with open_parts(result, _identity(fitted, k, own.column)) as kept:
-        run = _Run(fitted, sources, own, kept, chunk, progress)
+    own = read_overlays(overlays) if isinstance(overlays, Path) else overlays
+    with open_parts(result, _identity(fitted, k, own)) as kept:
+        run = _Run(fitted, kept, chunk, progress)
         with open_pool(fitted, workers) as pool:
-            tasks = ((part, (part.frame, part.cells, k)) for part in run.parts())
-            for part, (advice, seconds) in pool.results(_advise, tasks):
-                run.store(part, advice, seconds)
-        if not run.counts["people"]:
+            for part, advised in pool.results(_advise, run.parts(sources, own, k)):
+                run.store(*part, *advised)
+        people = run.counts["people"]
+        if not people:
             raise EmptyTableError(f"{Path(rows).name} has no rows")
-        own.check_rows(run.counts["people"])
+        if isinstance(own, pd.Series) and (last := max(own.index, default=-1)) >= people:
+            name = Path(str(overlays)).name
+            raise DataError(
+                f"{name}: there is no row {last}; the rows are numbered from 0 to {people - 1}"
+            )
         _check_unchanged(contents, [*source_files(rows), *inputs[len(sources) :]])
         write_advice(kept.tables(), result)
         kept.remove()
     return run.counts
 
 
-def _identity(fitted: FittedAdvisor, k: int, overlay_column: str | None) -> dict[str, Any]:
+def _identity(fitted: FittedAdvisor, k: int, overlays: OverlayCells) -> dict[str, Any]:
     """What advice depends on, beside the people: parts of a run of which any of it differs are not
     used.
     """
-    settings = {"k": k, "overlay_column": overlay_column, "block": BLOCK, "columns": COLUMNS}
-    return settings | {
+    return {
+        "k": k,
+        "overlay_column": overlays if isinstance(overlays, str) else None,
+        "block": BLOCK,
+        "columns": COLUMNS,
         "advisor": fitted.fingerprint,
         "certificate": fitted.promise.certificate_id,
         "made_with": versions(),
@@ -118,6 +142,13 @@ def _identity(fitted: FittedAdvisor, k: int, overlay_column: str | None) -> dict
 def _check_unchanged(before: dict[Path, str], paths: list[Path]) -> None:
     """Raise UnreadableError if files are not what they were: some people were read before, and some
     after.
+
+    Parameters
+    ----------
+    before
+        The hashes of the files that were read.
+    paths
+        The files that would be read now.
     """
     now = {path: sha256_of(path) for path in paths if path.exists()}
     for path in before | now:
@@ -130,69 +161,82 @@ def _check_unchanged(before: dict[Path, str], paths: list[Path]) -> None:
 def _advise(
     fitted: FittedAdvisor, frame: pd.DataFrame, cells: pd.Series | None, k: int
 ) -> tuple[pd.DataFrame, float]:
-    """The advice of some people, with the seconds that it took."""
+    """The advice of some people, with the seconds that it took; it runs on a worker."""
     began = time.perf_counter()
-    return advise(fitted, frame, k, n_jobs=1, overlays=cells), time.perf_counter() - began
+    return advise(fitted, frame, k, overlays=cells), time.perf_counter() - began
 
 
-class _Part(NamedTuple):
-    """People of one block: their rows in the file, (people,), what is known of them, and their
-    overlays.
+def _cells(overlays: OverlayCells, frame: pd.DataFrame, first: int) -> pd.Series | None:
+    """The overlay cells of the people of a block, (people,); None if nobody has any.
+
+    ``first`` is the row number of the first person of ``frame`` in the file.
+    """
+    if overlays is None:
+        return None
+    if isinstance(overlays, pd.Series):
+        return overlays.reindex(range(first, first + len(frame)))
+    if overlays not in frame.columns:
+        raise ColumnError(
+            f"the rows have no column {overlays!r} of overlays{hint(overlays, frame.columns)}"
+        )
+    return frame[overlays]
+
+
+class _Run:
+    """The parts of a file that are still to do, and the counts of what is done.
+
+    Parameters
+    ----------
+    fitted
+        The advisor.
+    kept
+        The finished parts.
+    chunk
+        The number of people in a part; None: it follows from the time that parts take.
+    progress
+        Called with the numbers of people and of parts that are done.
     """
 
-    block: Block
-    rows: IntArray
-    frame: pd.DataFrame
-    cells: pd.Series | None
-
-
-@dataclass(eq=False)
-class _Run:
-    """What is left to do of a file, and what is done."""
-
-    fitted: FittedAdvisor
-    sources: list[Path]
-    own: "_OverlaySource"
-    kept: KeptParts
-    chunk: int | None
-    progress: Progress | None
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        fitted: FittedAdvisor,
+        kept: KeptParts,
+        chunk: int | None,
+        progress: Progress | None,
+    ) -> None:
+        self.fitted, self.kept, self.chunk, self.progress = fitted, kept, chunk, progress
         self.counts = {"people": 0, "errors": 0, "flagged": 0, "resumed": 0}
-        self.size, self.done, self.written = self.chunk or FIRST, 0, 0
+        self.size, self.done, self.written = chunk or FIRST, 0, 0
 
-    def parts(self) -> Iterator[_Part]:
+    def parts(
+        self, sources: list[Path], overlays: OverlayCells, k: int
+    ) -> Iterator[tuple[tuple[Block, IntArray], tuple[Any, ...]]]:
         """Everybody who is in no finished part, a part at a time; each is as large as is right by
         now.
+
+        Yields the block and the rows of its people in the file, (people,), and the arguments of
+        ``_advise``: what is known of them, their overlays, and the number of plans.
         """
-        for source in self.sources:
+        for source in sources:
             for frame in chunks(source, BLOCK, self.fitted.schema):
                 first = self.counts["people"]
                 self.counts["people"] += len(frame)
-                cells = self.own.cells(frame, first)
+                cells = _cells(overlays, frame, first)
                 block = Block.of(len(self.kept.blocks), first, frame, cells)
                 left = self._ordered(frame, cells)
                 left = left[~np.isin(first + left, self._finished(block))]
                 while len(left):
                     rows, left = left[: self.size], left[self.size :]
-                    some = None if cells is None else cells.iloc[rows].reset_index(drop=True)
-                    yield _Part(block, first + rows, frame.iloc[rows].reset_index(drop=True), some)
+                    own = None if cells is None else cells.iloc[rows].reset_index(drop=True)
+                    yield (block, first + rows), (frame.iloc[rows].reset_index(drop=True), own, k)
 
     def _ordered(self, frame: pd.DataFrame, cells: pd.Series | None) -> IntArray:
-        """The positions of a block's people: who has the same overlay and knows the same comes
-        together.
+        """The positions of a block's people, (people,), those with the same overlay and the same
+        known features one after the other.
         """
-        names = [
-            name
-            for name, counts in zip(self.fitted.schema.names, self.fitted.relevant, strict=True)
-            if counts
-        ]
-        known = frame.reindex(columns=names).notna().to_numpy()
-        overlay = (
-            np.zeros(len(frame), dtype=np.intp)
-            if cells is None
-            else pd.factorize(cells.astype(str))[0]
-        )
+        relevant = np.array(self.fitted.schema.names)[self.fitted.relevant]
+        known = frame.reindex(columns=relevant).notna().to_numpy()
+        overlay = np.zeros(len(frame)) if cells is None else pd.factorize(cells.astype(str))[0]
         return np.lexsort([*np.packbits(known, axis=1).T, overlay])
 
     def _finished(self, block: Block) -> IntArray:
@@ -201,50 +245,22 @@ class _Run:
         for part in self.kept.take(block):
             rows.append(part.column("row").to_numpy())
             self.counts["resumed"] += 1
-            errors, flagged = (part.column(name).null_count for name in ("error", "flags"))
-            self._count(part.num_rows - errors, part.num_rows - flagged, part.num_rows)
+            self._count(part.select(["error", "flags"]).to_pandas())
         return np.concatenate(rows)
 
-    def store(self, part: _Part, advice: pd.DataFrame, seconds: float) -> None:
-        """Keep the advice of a part; choose the size of those to come."""
-        self.kept.store(part.block, part.rows, advice)
-        self._count(advice["error"].notna().sum(), advice["flags"].notna().sum(), len(advice))
+    def store(self, block: Block, rows: IntArray, advice: pd.DataFrame, seconds: float) -> None:
+        """Write the advice of a part, whose people are these rows of the file, (people,); choose
+        the size of those to come.
+        """
+        self.kept.store(block, rows, advice)
+        self._count(advice)
         if self.chunk is None:
             self.size = int(np.clip(len(advice) / max(seconds, 1e-9) * SECONDS, 1, CHUNK))
 
-    def _count(self, errors: int, flagged: int, people: int) -> None:
-        self.counts["errors"] += int(errors)
-        self.counts["flagged"] += int(flagged)
-        self.done, self.written = self.done + people, self.written + 1
+    def _count(self, advice: pd.DataFrame) -> None:
+        """Count the people of a part and tell ``progress``."""
+        self.counts["errors"] += int(advice["error"].notna().sum())
+        self.counts["flagged"] += int(advice["flags"].notna().sum())
+        self.done, self.written = self.done + len(advice), self.written + 1
         if self.progress:
             self.progress(self.done, self.written)
-
-
-class _OverlaySource:
-    """Where people's overlays come from: a column, or cells by row number of a file, or nowhere."""
-
-    def __init__(self, overlays: str | Path | None) -> None:
-        self.name = overlays.name if isinstance(overlays, Path) else ""
-        self.by_row = read_overlays(overlays) if isinstance(overlays, Path) else None
-        self.column = None if isinstance(overlays, Path) else overlays
-
-    def cells(self, frame: pd.DataFrame, first: int) -> pd.Series | None:
-        """The cells of the people in a block, (people,); None if nobody has any."""
-        if self.by_row is not None:
-            return self.by_row.reindex(range(first, first + len(frame)))
-        if self.column is None:
-            return None
-        if self.column not in frame.columns:
-            raise ColumnError(
-                f"the rows have no column {self.column!r} of "
-                f"overlays{hint(self.column, frame.columns)}"
-            )
-        return frame[self.column]
-
-    def check_rows(self, people: int) -> None:
-        """Nobody's overlay may go unheard because of a wrong number."""
-        last = -1 if self.by_row is None or not len(self.by_row) else int(self.by_row.index.max())
-        if last >= people:
-            raise DataError(
-                f"{self.name}: there is no row {last}; the rows are numbered from 0 to {people - 1}"
-            )

@@ -1,10 +1,10 @@
 """One person's conversation with an advisor.
 
 ``AnswerLog`` holds what was told: answers and refusals, each checked when it is made;
-``Interview`` says what follows from it.
+``Interview``, which ``Advisor.interview`` begins, says what follows from it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import isfinite
@@ -47,7 +47,7 @@ from edfa.text import html, narrate
 from edfa.text.flags import flag_sentence
 from edfa.text.interview_page import interview_html
 from edfa.text.phrases import table
-from edfa.typing import BoolArray, Float32Array, ObjectArray
+from edfa.typing import BoolArray, Float32Array
 
 if TYPE_CHECKING:
     from edfa.advice.advisor import Advisor
@@ -64,8 +64,16 @@ LARGEST = 10**300  # nothing is counted that far, and a float still holds it
 
 @dataclass(frozen=True)
 class Event:
-    """What was told at once, in the person's words; or what was declined. ``asked``: it answered
-    the open question.
+    """One entry of the log of an interview.
+
+    Parameters
+    ----------
+    kind
+        ``"start"`` (what is known from the start), ``"answer"`` or ``"decline"``.
+    facts
+        Values by feature name, in the person's words; None for what is declined.
+    asked
+        Whether it answered the question that was open.
     """
 
     kind: Kind
@@ -75,26 +83,32 @@ class Event:
 
 @dataclass(frozen=True, eq=False)
 class AnswerLog:
-    """The log. Nothing in it changes; every addition makes a new one.
+    """What a person said and declined. Nothing in a log changes; every addition makes a new one.
 
-    It keeps what the person said. What cannot be understood is an error, unless it is about a
-    feature that is not ``relevant`` (features,): then it is kept, flagged and left out. None: all
-    features are relevant.
+    Parameters
+    ----------
+    schema, encoder
+        The card, and how facts become numbers.
+    relevant
+        Which features matter, (features,). A fact about one of these that cannot be understood is
+        an error; a fact about another feature is recorded, flagged and left out.
+    events
+        What was told and declined so far, in order.
 
     Examples
     --------
     >>> import edfa
     >>> table = edfa.load("german")
-    >>> log = AnswerLog(table.schema, table.encoder).add("start", {"age": 35}).add("decline",
-    ...     {"housing": None})
+    >>> log = AnswerLog(table.schema, table.encoder, np.ones(len(table.schema), dtype=bool))
+    >>> log = log.add("start", {"age": 35}).add("decline", {"housing": None})
     >>> dict(log.facts), log.declined
     ({'age': 35}, ('housing',))
     """
 
     schema: Schema
     encoder: Encoder
+    relevant: BoolArray
     events: tuple[Event, ...] = ()
-    relevant: BoolArray | None = None
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
@@ -117,8 +131,8 @@ class AnswerLog:
 
     @cached_property
     def row(self) -> Float32Array:
-        """The facts as one encoded row; NaN: not known, or left out. Numbers beyond the known are
-        at the edge.
+        """The facts as one encoded row, (1, features); NaN: not known, or left out. Numbers beyond
+        those of training people are at the edge of these.
         """
         taken = {name: value for name, value in self.facts.items() if self._understood(name, value)}
         return self.encoder.encode_person(taken)[None]
@@ -126,18 +140,15 @@ class AnswerLog:
     @cached_property
     def flags(self) -> tuple[Flag, ...]:
         """The facts that are not taken as told, in the card's order."""
-        return tuple(flag for name in self.schema.names if (flag := self._flag(name)) is not None)
-
-    def _flag(self, name: str) -> Flag | None:
-        value = self.facts.get(name)
-        if value is None or value == "":
-            return None
-        if self._is_relevant(name):
-            return self.encoder[name].find_flag(value)
-        return None if self._understood(name, value) else Flag(name, "left_out", value)
-
-    def _is_relevant(self, name: str) -> bool:
-        return self.relevant is None or bool(self.relevant[self.schema.index(name)])
+        flags: list[Flag | None] = []
+        for name, relevant in zip(self.schema.names, self.relevant, strict=True):
+            value = self.facts.get(name)
+            if value is not None and value != "":
+                if relevant:
+                    flags.append(self.encoder[name].find_flag(value))
+                elif not self._understood(name, value):
+                    flags.append(Flag(name, "left_out", value))
+        return tuple(flag for flag in flags if flag is not None)
 
     def _understood(self, name: str, value: Any) -> bool:
         """Whether a fact of the log can be encoded; one of a relevant feature can, or it would not
@@ -149,14 +160,15 @@ class AnswerLog:
             return False
         return True
 
-    @property
-    def declined_mask(self) -> BoolArray:
-        """Which features are declined, (1, features)."""
-        return np.isin(self.schema.names, self.declined)[None]
-
     def add(self, kind: Kind, facts: Mapping[str, Any], asked: bool = False) -> "AnswerLog":
-        """The log with one more entry; an entry that cannot be understood is an error, and nothing
-        is added.
+        """The log with one more entry; its arguments are those of ``Event``.
+
+        Raises
+        ------
+        FactError
+            If a value cannot be understood, or the feature is known or declined already.
+        UnknownNameError
+            If there is no such feature.
         """
         if not isinstance(facts, Mapping) or (kind != "start" and not facts):
             raise FactError("an answer names features and their values: {'housing': 'own'}")
@@ -200,14 +212,19 @@ class AnswerLog:
             raise UnknownNameError("feature", known, self.schema.names)
 
     def check_value(self, name: str, value: Any) -> Any:
-        """A value that can be understood, or need not be, as plain data."""
+        """A person's value for a feature as plain data.
+
+        A FactError where it cannot be understood; of a feature that does not matter it is then
+        recorded as text.
+        """
+        relevant = self.relevant[self.schema.index(name)]
         try:
             plain = self._plain(name, value)
         except FactError:
-            if self._is_relevant(name):
+            if relevant:
                 raise
             return _as_text(value)
-        if self._is_relevant(name):
+        if relevant:
             self._check(name, plain)
         return plain
 
@@ -215,9 +232,7 @@ class AnswerLog:
         """An answer as data that can be written: a text, a finite number, true, false or None; else
         FactError.
         """
-        is_scalar = isinstance(value, np.generic) or (
-            isinstance(value, np.ndarray) and not value.ndim
-        )
+        is_scalar = isinstance(value, np.generic | np.ndarray) and not value.ndim
         plain: Any = value.item() if is_scalar else value
         if plain is None or isinstance(plain, bool):
             return plain
@@ -272,15 +287,26 @@ def _as_text(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Moment:
-    """One step of an interview: what was told or declined, what it cost, and what was known and
-    decided after it.
+    """One step of an interview: what was told or declined, and what was decided after it.
 
-    ``asked`` says whether it answered the question that was open. ``unlocked`` names facts that
-    were known before and can turn the decision since this step.
+    Parameters
+    ----------
+    step
+        Its number from 0.
+    kind, facts, asked
+        What was told or declined: see ``Event``.
+    cost, spent
+        What it cost, and everything up to it.
+    decision
+        The decision after it.
+    counterfactual
+        The features that can turn that decision.
+    unlocked
+        Those of them that were known before and could not turn the one before.
     """
 
     step: int
-    kind: Literal["start", "answer", "decline"]
+    kind: Kind
     facts: Mapping[str, Any]
     asked: bool
     cost: float
@@ -293,6 +319,8 @@ class Moment:
 class Interview:
     """One person's interview. ``answer``, ``decline`` and ``undo`` change it and return it; all
     else is worked out when it is looked at, and once.
+
+    ``Advisor.interview`` begins one.
 
     Parameters
     ----------
@@ -352,7 +380,7 @@ class Interview:
             raise SettingError(f"overlay: Overlay(...) or None, not {overlay!r}")
         self.overlay = overlay or NO_OVERLAY
         self.overlay.check(fitted.rules, fitted.schema, fitted.encoder)
-        self.log = AnswerLog(fitted.schema, fitted.encoder, relevant=fitted.relevant)
+        self.log = AnswerLog(fitted.schema, fitted.encoder, fitted.relevant)
         self._history: list[Assessment] = []  # one after every event of the log
         self.certify_later = certify_later
         # whether they may act, after the events of a log
@@ -360,10 +388,13 @@ class Interview:
         self._states: Cache[Assessment] = Cache("interviews", STATES) if states is None else states
 
     def begin(self, facts: Mapping[str, Any]) -> "Interview":
-        """Tell what is known from the start; anything may be left out.
+        """Tell what is known from the start.
 
-        A feature whose value is None is declined, unless training people had gaps there: then that
-        is its value.
+        Parameters
+        ----------
+        facts
+            Values by feature name; anything may be left out. A feature whose value is None is
+            declined, unless training people had gaps there: then that is its value.
         """
         if not isinstance(facts, Mapping):
             raise FactError(
@@ -376,7 +407,18 @@ class Interview:
         return self._all_or_nothing([start, *(Event("decline", {name: None}) for name in declined)])
 
     def answer(self, facts: Mapping[str, Any] | None = None, **values: Any) -> "Interview":
-        """Tell one or more facts, asked for or not."""
+        """Tell one or more facts, asked for or not.
+
+        Parameters
+        ----------
+        facts, values
+            Values by feature name, as a mapping or as keywords.
+
+        Raises
+        ------
+        FactError
+            If a value cannot be understood; nothing is told then.
+        """
         answers = {**(facts or {}), **values} if isinstance(facts, Mapping | None) else {}
         if not answers:
             raise FactError("an answer names a feature and its value: answer(housing='own')")
@@ -390,8 +432,13 @@ class Interview:
         return self._add("decline", {name: None})
 
     def undo(self, name: str | None = None) -> "Interview":
-        """Take back the last answer or refusal after the start; or the one about a feature, be it
-        of the start.
+        """Take back an answer or a refusal.
+
+        Parameters
+        ----------
+        name
+            The feature that it is about, which may be one of the start; None: the last one after
+            the start.
         """
         position = self.log.undo_position(name)
         events = self.log.events
@@ -403,8 +450,13 @@ class Interview:
         return self._all_or_nothing([*start, *events[position + 1 :]], events[:position])
 
     def what_if(self, facts: Mapping[str, Any]) -> "Interview":
-        """Another interview in which these facts are, or turn out to be, so. This one stays as it
+        """Another interview in which these facts are, or turn out to be, so; this one stays as it
         is.
+
+        Parameters
+        ----------
+        facts
+            Values by feature name, in place of what was told or beside it.
         """
         other = self._like(self.language, self.overlay, supposed=True)
         other.begin({**self.log.facts, **facts})
@@ -450,10 +502,14 @@ class Interview:
         )
 
     def plans(self, k: int = K, overlay: Overlay | None = None) -> tuple[Plan, ...]:
-        """At most k plans, the best first, the others as different as there are; if none,
-        ``why_no_plan`` says why.
+        """Plans for the person, the best first, the others as different as there are.
 
-        ``overlay`` holds further limits, for this time.
+        Parameters
+        ----------
+        k
+            The largest number of plans. If there is none, ``why_no_plan`` says why.
+        overlay
+            Further limits, for this time.
         """
         return tuple(self.assessment.plans(k, overlay))
 
@@ -489,16 +545,12 @@ class Interview:
         assessment = self.assessment
         if self._stood is None or self._stood[0] is not self.log:
             certifying = Certifying(later=self.certify_later, progress=self.progress)
-            stands = find_standing(assessment, K, self._assess, self._group, certifying)
+            group = self.fitted.group_of(self.log.row)
+            stands = find_standing(assessment, K, self._assess, group, certifying)
             if stands[0].status == "pending":
                 return stands
             self._stood = (self.log, stands)
         return self._stood[1]
-
-    @property
-    def _group(self) -> ObjectArray:
-        """The label of the person's group, (1,); whatever they have told of it counts."""
-        return self.fitted.group_of(self.log.row)
 
     @property
     def guarantee(self) -> str | None:
@@ -517,7 +569,27 @@ class Interview:
     def timeline(self) -> tuple[Moment, ...]:
         """Every step, with what was known and decided after it."""
         _ = self.assessment  # which begins where nothing was told
-        return tuple(_moments(self.log.events, self._history))
+        names = np.array(self.fitted.schema.names)
+        moments: list[Moment] = []
+        paid, before, known = 0.0, set[str](), np.zeros(len(names), dtype=bool)
+        for event, assessment in zip(self.log.events, self._history, strict=True):
+            turns = assessment.partition.counterfactual[0]
+            spent = float(assessment.people.spent[0])
+            moments.append(
+                Moment(
+                    step=len(moments),
+                    kind=event.kind,
+                    facts=event.facts,
+                    asked=event.asked,
+                    cost=spent - paid,
+                    spent=spent,
+                    decision=describe_decision(assessment),
+                    counterfactual=tuple(names[turns].tolist()),
+                    unlocked=tuple(n for n in names[turns & known].tolist() if n not in before),
+                )
+            )
+            paid, before, known = spent, {*moments[-1].counterfactual}, assessment.known[0]
+        return tuple(moments)
 
     def receipt(
         self,
@@ -529,9 +601,23 @@ class Interview:
     ) -> Receipt:
         """What was told, decided and offered, to take home.
 
-        ``k`` is the largest number of plans, ``chosen`` the id of the plan that is followed; it is
-        signed with ``key`` if there is one, of at least 16 bytes; ``time`` replaces the present
-        one. PendingError while it is being worked out whether the person may act.
+        Parameters
+        ----------
+        k
+            The largest number of plans.
+        chosen
+            The id of the plan that the person follows.
+        key
+            The operator's key of at least 16 bytes that signs it; None: it is not signed.
+        time
+            In place of the present time.
+
+        Raises
+        ------
+        PendingError
+            While it is being worked out whether the person may act.
+        DataError
+            If this is a what-if.
         """
         if self.supposed:
             raise DataError("a receipt is for what was told, not for what was supposed")
@@ -586,10 +672,23 @@ class Interview:
     def from_json(
         cls, text: str, advisor: "Advisor", *, language: str | None = None
     ) -> "Interview":
-        """Go on with an interview that ``to_json`` kept, with the advisor it was held with; perhaps
-        in a ``language``.
+        """Go on with an interview that ``to_json`` wrote.
 
-        All that was told is heard again. UnreadableError for what ``to_json`` never wrote.
+        Parameters
+        ----------
+        text
+            Its JSON. All that was told is checked and assessed again.
+        advisor
+            The advisor it was held with.
+        language
+            In place of the interview's.
+
+        Raises
+        ------
+        UnreadableError
+            For a text that ``to_json`` never wrote.
+        MismatchError
+            For an interview with another advisor.
         """
         table("en" if language is None else language)
         kept = KeptInterview.from_json(text, advisor.fitted.fingerprint)
@@ -617,7 +716,12 @@ class Interview:
         """Another interview in which the same was told; this one stays as it is when the other goes
         on.
 
-        Perhaps in another ``language``, or with another ``overlay`` in place of the person's.
+        Parameters
+        ----------
+        language
+            In place of the interview's.
+        overlay
+            In place of the person's.
 
         Examples
         --------
@@ -696,7 +800,7 @@ class Interview:
                 self.fitted,
                 relevant,
                 overlay=self.overlay,
-                declined=log.declined_mask,
+                declined=np.isin(log.schema.names, log.declined)[None],
                 given=self._given(log),
             )
         else:
@@ -710,10 +814,14 @@ class Interview:
         return None if self.overlay == NO_OVERLAY else self.overlay.to_dict()
 
     def _assess(self, X: Float32Array, log: AnswerLog | None = None) -> Assessment:  # noqa: N803
-        """The assessment of the person with these facts and no wishes; the same one for the same
-        facts.
+        """The assessment of the person without wishes; the same one for the same facts.
 
-        ``log`` is where they were told; that of now unless given.
+        Parameters
+        ----------
+        X
+            Encoded facts, (1, features).
+        log
+            Where they were told; None: the log of now.
         """
         given = self._given(self.log if log is None else log)
         key = (repr(given).encode() if given else b"") + X.tobytes()
@@ -726,33 +834,3 @@ class Interview:
         return (
             numbers_given(log.flags, self.fitted.encoder) if self.fitted.model.reads_given else ()
         )
-
-
-def _moments(events: Sequence[Event], history: Sequence[Assessment]) -> Iterator[Moment]:
-    """What was known and decided after each event of an interview, given the assessment after
-    each.
-    """
-    before: tuple[str, ...] = ()
-    paid, known = 0.0, np.zeros(0, dtype=bool)
-    for step, (event, assessment) in enumerate(zip(events, history, strict=True)):
-        names, turns = (
-            np.array(assessment.fitted.schema.names),
-            assessment.partition.counterfactual[0],
-        )
-        spent = float(assessment.people.spent[0])
-        unlocked = (
-            [name for name in names[turns & known].tolist() if name not in before] if step else []
-        )
-        before, known = tuple(names[turns].tolist()), assessment.known[0]
-        yield Moment(
-            step=step,
-            kind=event.kind,
-            facts=event.facts,
-            asked=event.asked,
-            cost=spent - paid,
-            spent=spent,
-            decision=describe_decision(assessment),
-            counterfactual=before,
-            unlocked=tuple(unlocked),
-        )
-        paid = spent

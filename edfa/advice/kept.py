@@ -1,5 +1,5 @@
-"""An interview as it is kept, to go on with later: the advisor it is held with, the person's
-overlay, all they said.
+"""An interview as JSON, to go on with later: the advisor it is held with, the person's overlay, and
+all they said. ``Interview.to_json`` and ``Interview.from_json`` are the way in and out.
 """
 
 import json
@@ -17,8 +17,18 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class KeptInterview:
-    """Plain data; ``advisor`` is the fingerprint, ``overlay`` what the person has set
-    themselves, None if nothing.
+    """The content of a saved interview as plain data.
+
+    Parameters
+    ----------
+    advisor
+        The fingerprint of the advisor.
+    language
+        ``"en"`` or ``"de"``.
+    overlay
+        The person's prices, locks and limits; None: there are none.
+    events
+        What was told and declined, in order.
     """
 
     advisor: str
@@ -32,8 +42,14 @@ class KeptInterview:
 
     @classmethod
     def from_json(cls, text: str, advisor: str) -> "KeptInterview":
-        """Read what ``to_json`` wrote; UnreadableError for other text, MismatchError for one of
-        another advisor.
+        """Read what ``to_json`` wrote.
+
+        Raises
+        ------
+        UnreadableError
+            If the text is no interview, or one of another version.
+        MismatchError
+            If it was held with another advisor than the one of this fingerprint.
         """
         content = parse_object(text, "this interview")
         if "version" not in content or "advisor" not in content:

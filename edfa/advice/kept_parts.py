@@ -1,10 +1,10 @@
-"""Finished parts of a run over a file, kept beside its result: one is used only if it is just what
-was written.
+"""Finished parts of a run over a file, in a folder beside its result: one is used only if it is
+just what was written.
 
-The name of a part has the SHA-256 of all that it stands for: the run (advisor, certificate,
-settings, versions), the people of its block as they were read, and its own content. What is cut
-off, edited, renamed or of another run has another hash; it is removed, and its people are advised
-again. One run at a time has the folder.
+``open_parts`` is the entry; a ``KeptParts`` stores and reads the parts. The name of a part has the
+SHA-256 of all that it stands for: the run (advisor, certificate, settings, versions), the people of
+its block as they were read, and its own content. What is cut off, edited, renamed or of another run
+has another hash; it is removed, and its people are advised again. One run at a time has the folder.
 """
 
 import hashlib
@@ -13,7 +13,6 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,9 +28,8 @@ from edfa.writing import atomic_file, locked
 
 __all__ = ["Block", "KeptParts", "open_parts"]
 
-NAME = re.compile(
-    r"(\d{8,})\.(\d{12,})\.[0-9a-f]{64}\.parquet"
-)  # of a part: its block, its first row, its hash
+# of a part: its block, its first row, its hash
+NAME = re.compile(r"(\d{8,})\.(\d{12,})\.([0-9a-f]{64})\.parquet")
 LIMIT = 1024 * MEGABYTE  # of a part
 
 
@@ -47,31 +45,48 @@ class Block(NamedTuple):
 
     @classmethod
     def of(cls, number: int, first: int, frame: pd.DataFrame, cells: pd.Series | None) -> "Block":
-        """The block of these people and of their own rules, as they were read."""
-        columns = [frame.iloc[:, at] for at in range(frame.shape[1])] + (
-            [] if cells is None else [cells]
-        )
+        """The block of these people and of their overlays, as they were read.
+
+        Parameters
+        ----------
+        number
+            Its position among the blocks.
+        first
+            The row of its first person in the file.
+        frame
+            What is known of its people, a row each.
+        cells
+            Their overlays, (people,); None: nobody has one.
+        """
+        columns = [frame.iloc[:, at] for at in range(frame.shape[1])]
+        columns += [] if cells is None else [cells]
         text = repr([(str(column.name), str(column.dtype), column.tolist()) for column in columns])
         content = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
         return cls(number, first, len(frame), content)
 
 
-@dataclass(eq=False)
 class KeptParts:
-    """The parts in a folder that are of one run, by the number of their block; ``open_parts`` opens
-    it.
+    """The finished parts in a folder that are of one run; ``open_parts`` opens it.
+
+    Parameters
+    ----------
+    folder
+        Where the parts are. Anything else that is there, such as the temporary files of a run that
+        was killed, is removed.
+    run
+        What the advice of the run depends on beside the people, as JSON.
+
+    Attributes
+    ----------
+    blocks
+        The files of finished parts by the block that their people are in.
     """
 
-    folder: Path
-    run: str
-    blocks: dict[Block, list[Path]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Note which parts are there; remove what else is, such as the temporary files of a run
-        that was killed.
-        """
+    def __init__(self, folder: Path, run: str) -> None:
+        self.folder, self.run = folder, run
+        self.blocks: dict[Block, list[Path]] = {}
         self._there: dict[int, list[Path]] = {}
-        for path in sorted(self.folder.iterdir()):
+        for path in sorted(folder.iterdir()):
             name = NAME.fullmatch(path.name)
             if name and path.is_file() and not path.is_symlink():
                 self._there.setdefault(int(name[1]), []).append(path)
@@ -80,26 +95,36 @@ class KeptParts:
 
     def take(self, block: Block) -> list[Any]:
         """The finished parts of a block as Arrow tables, no two with the same row; others of this
-        number go.
+        number are removed.
         """
-        tables, rows = [], np.zeros(0, dtype=np.int64)
+        tables: list[Any] = []
+        rows: set[int] = set()
         kept = self.blocks.setdefault(block, [])
         for path in self._there.pop(block.number, []):
-            try:
+            with suppress(UnreadableError):
                 table = self._read(path, block)
-                own = np.concatenate([rows, table.column("row").to_numpy()])
-            except UnreadableError:
-                own = np.zeros(2)
-            if len(np.unique(own)) < len(own):
-                path.unlink()
-                continue
-            rows = own
-            tables.append(table)
-            kept.append(path)
+                own = set(table.column("row").to_pylist())
+                if len(own) == table.num_rows and rows.isdisjoint(own):
+                    rows |= own
+                    tables.append(table)
+                    kept.append(path)
+                    continue
+            path.unlink()
         return tables
 
     def store(self, block: Block, rows: IntArray, advice: pd.DataFrame) -> None:
-        """Write the advice of some people of a block, under their first row."""
+        """Write the advice of some people of a block.
+
+        Parameters
+        ----------
+        block
+            The block.
+        rows
+            The rows of these people in the file, (people,); the first one is part of the file's
+            name.
+        advice
+            Their advice, a row each.
+        """
         content = encode_part(advice.assign(row=rows))
         digest = self._digest(block, int(rows[0]), content)
         path = self.folder / f"{block.number:08d}.{rows[0]:012d}.{digest}.parquet"
@@ -108,8 +133,12 @@ class KeptParts:
         self.blocks[block].append(path)
 
     def tables(self) -> Iterator[Any]:
-        """Everybody's advice, one Arrow table a block, sorted by row; an error unless everybody is
-        there once.
+        """Everybody's advice, one Arrow table a block, sorted by row.
+
+        Raises
+        ------
+        UnreadableError
+            Unless every person of every block is there once, in a part that is as it was written.
         """
         for block, paths in self.blocks.items():
             table = pa.concat_tables([self._read(path, block) for path in paths]).sort_by("row")
@@ -131,7 +160,7 @@ class KeptParts:
         """
         name = NAME.fullmatch(path.name)
         content = read_bytes(path, LIMIT)
-        if name is None or path.name.split(".")[2] != self._digest(block, int(name[2]), content):
+        if name is None or name[3] != self._digest(block, int(name[2]), content):
             raise UnreadableError(f"{path} is no part of this run, or was changed")
         return decode_part(content)
 
@@ -143,11 +172,21 @@ class KeptParts:
 
 @contextmanager
 def open_parts(result: Path, run: dict[str, Any]) -> Iterator[KeptParts]:
-    """The parts of a ``run`` (what its advice depends on, but the people) that are kept beside its
-    result.
+    """The parts of a run that are in the folder beside its result.
 
-    Nobody else has them until the block ends: a second run to the same result is a BusyError at
-    once. A link in the place of the folder is refused.
+    Parameters
+    ----------
+    result
+        The file that the advice goes to.
+    run
+        What the advice depends on, beside the people: parts of another run are not used.
+
+    Raises
+    ------
+    BusyError
+        At once, if another run has the folder: nobody else gets it until the block ends.
+    UnwritableError
+        If the folder cannot be made, or a link or a file is in its place.
     """
     folder = result.with_name(f".{result.name}.parts")
     with ExitStack() as stack:

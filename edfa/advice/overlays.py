@@ -1,4 +1,7 @@
-"""Overlays of people in a file: a cell of JSON a person, read once for all who say the same."""
+"""Overlays of people in a file: a cell of JSON a person, read once for all who say the same.
+
+``read_overlays`` reads the cells from a file of their own, ``Overlays.of`` understands them.
+"""
 
 import csv
 import json
@@ -26,8 +29,16 @@ WHOLE = "overlay"  # the key, or column, that holds a whole overlay as JSON
 
 
 class Overlays(NamedTuple):
-    """The ``distinct`` overlays of a batch of people, the position of each person's among them,
-    ``which`` (people,), and errors by row number.
+    """The overlays of a batch of people.
+
+    Attributes
+    ----------
+    distinct
+        The different ones.
+    which
+        The position of each person's among them, (people,).
+    errors
+        Why an overlay cannot be used, by row number; such a person counts as one without.
     """
 
     distinct: list[Overlay]
@@ -36,33 +47,30 @@ class Overlays(NamedTuple):
 
     @classmethod
     def of(cls, cells: pd.Series, fitted: FittedAdvisor) -> "Overlays":
-        """Read one cell a person: empty, or JSON such as ``{"locked": ["purpose"], "max_changes":
-        1}``.
+        """Read the overlays of people, each text once.
 
-        One that cannot be understood, does not fit the card or loosens the operator's rules is
-        that person's error.
+        Parameters
+        ----------
+        cells
+            A cell per person, (people,): empty, or JSON such as ``{"locked": ["purpose"],
+            "max_changes": 1}``. One that cannot be understood, does not fit the card or loosens the
+            operator's rules is that person's error.
+        fitted
+            The advisor.
         """
         said, texts = pd.factorize(cells.map(_text).to_numpy(dtype=object))
-        distinct: dict[str, Overlay] = {}
+        overlays = []
         messages: dict[int, str] = {}
-        keys = []
         for number, text in enumerate(texts):
             try:
-                overlay = _understand(text, fitted)
+                overlays.append(_understand(text, fitted))
             except EdfaError as error:
                 messages[number] = f"overlay: {str(error).removeprefix('overlay.')}"
-                overlay = NO_OVERLAY
-            keys.append(overlay.to_json())
-            distinct.setdefault(keys[-1], overlay)
+                overlays.append(NO_OVERLAY)
+        by_content = {overlay.to_json(): overlay for overlay in overlays}
+        places = pd.Index(by_content).get_indexer([overlay.to_json() for overlay in overlays])
         errors = {row: messages[i] for row, i in enumerate(said.tolist()) if i in messages}
-        places = {key: place for place, key in enumerate(distinct)}
-        which = np.array([places[key] for key in keys], dtype=np.intp)[said]
-        return cls([*distinct.values()], which, errors)
-
-    @classmethod
-    def none(cls, people: int) -> "Overlays":
-        """Nobody has one."""
-        return cls([NO_OVERLAY], np.zeros(people, dtype=np.intp), {})
+        return cls([*by_content.values()], places[said], errors)
 
 
 def _text(cell: Any) -> str:
@@ -106,11 +114,28 @@ def _understand(text: str, fitted: FittedAdvisor) -> Overlay:
 
 
 def read_overlays(path: str | Path) -> pd.Series:
-    """The cells of overlays in a file of their own, by row number.
+    """The cells of overlays in a file of their own.
 
-    The file is JSON lines or CSV with ``row`` and the settings of an overlay as the other keys (in
-    CSV each cell is JSON or a word), or as JSON under ``overlay``. A row is numbered as in the file
-    of people, from 0, and is there once.
+    Parameters
+    ----------
+    path
+        JSON lines or CSV with ``row`` and the settings of an overlay as the other keys (in CSV each
+        cell is JSON or a word), or as JSON under ``overlay``. A row is numbered as in the file of
+        people, from 0, and is there once.
+
+    Returns
+    -------
+    pandas.Series
+        Cells for ``Overlays.of`` by row number.
+
+    Raises
+    ------
+    UnreadableError
+        If the file or a line of it cannot be read.
+    ColumnError
+        If a column of CSV is no setting of an overlay, or is there twice.
+    DataError
+        If a row number is wrong or there twice.
     """
     source = existing(path)
     readers = {".jsonl": _json_lines, ".csv": _csv}

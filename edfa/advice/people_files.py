@@ -1,4 +1,8 @@
-"""Files of people and of advice: CSV, Parquet and JSON lines, a block of rows at a time."""
+"""Files of people and of advice: CSV, Parquet and JSON lines, a block of rows at a time.
+
+``source_files`` and ``chunks`` are for reading people, ``write_advice`` for the result;
+``encode_part`` and ``decode_part`` hold the advice of some people in between, as Parquet.
+"""
 
 import json
 from collections.abc import Iterable
@@ -29,10 +33,18 @@ __all__ = [
 ]
 
 FORMATS = (".csv", ".parquet", ".jsonl")
+SCHEMA = pa.schema(COLUMNS)
 
 
 def source_files(rows: str | Path) -> list[Path]:
-    """The files of people: one, or those of a folder of Parquet files, sorted by name."""
+    """The files of people: one, or those of a folder of Parquet files, sorted by name.
+
+    Raises
+    ------
+    UnreadableError
+        If there is no such file, its name has another ending than ``FORMATS``, or the folder has no
+        Parquet file.
+    """
     path = Path(rows)
     if not path.is_dir():
         check_format(existing(path))
@@ -43,34 +55,32 @@ def source_files(rows: str | Path) -> list[Path]:
 
 
 def check_format(path: Path) -> str:
-    """The ending of a file's name, if it is one of ``FORMATS``."""
+    """The ending of a file's name, in lower case; UnreadableError if it is none of ``FORMATS``."""
     suffix = path.suffix.lower()
     if suffix not in FORMATS:
         raise UnreadableError(f"{path.name}: a file of people is a {', '.join(FORMATS)} file")
     return suffix
 
 
-def _schema() -> Any:
-    kinds = {"double": pa.float64(), "bool": pa.bool_(), "int64": pa.int64(), "string": pa.string()}
-    return pa.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
-
-
 def encode_part(frame: pd.DataFrame) -> bytes:
-    """The advice of some people as a Parquet file's content."""
+    """The advice of some people, a frame of ``COLUMNS``, as a Parquet file's content."""
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pandas(frame, schema=_schema(), preserve_index=False), sink)
+    pq.write_table(pa.Table.from_pandas(frame, schema=SCHEMA, preserve_index=False), sink)
     content: bytes = sink.getvalue().to_pybytes()
     return content
 
 
 def decode_part(content: bytes) -> Any:
     """The Arrow table that ``encode_part`` encoded."""
-    return pq.read_table(pa.BufferReader(content), schema=_schema())
+    return pq.read_table(pa.BufferReader(content), schema=SCHEMA)
 
 
 def write_advice(tables: Iterable[Any], result: Path) -> None:
     """Write Arrow tables of advice, one after the other, to one file, which is whole or not
     there.
+
+    The ending of ``result`` says the format. In CSV, words that a spreadsheet would take for
+    formulas are made harmless; in JSON lines, plans are lists, not texts.
     """
     suffix = check_format(result)
     with atomic_file(result) as partial:
@@ -78,21 +88,21 @@ def write_advice(tables: Iterable[Any], result: Path) -> None:
             _write_json(tables, partial)
             return
         is_csv = suffix == ".csv"
-        with (pc.CSVWriter if is_csv else pq.ParquetWriter)(partial, _schema()) as writer:
+        with (pc.CSVWriter if is_csv else pq.ParquetWriter)(partial, SCHEMA) as writer:
             for table in tables:
                 writer.write_table(_safe(table) if is_csv else table)
 
 
 def _safe(table: Any) -> Any:
     """A table whose words no spreadsheet takes for formulas; numbers stay as they are."""
-    for at, name in enumerate(table.column_names):
-        column = table.column(name)
+    for at, field in enumerate(SCHEMA):
+        column = table.column(at)
         if (
-            pa.types.is_string(column.type)
+            pa.types.is_string(field.type)
             and compute.any(compute.match_substring_regex(column, UNSAFE)).as_py()
         ):
             words = [None if word is None else safe(word) for word in column.to_pylist()]
-            table = table.set_column(at, name, pa.array(words, column.type))
+            table = table.set_column(at, field, pa.array(words, field.type))
     return table
 
 
@@ -101,5 +111,5 @@ def _write_json(tables: Iterable[Any], path: Path) -> None:
     with path.open("w", encoding="utf-8") as file:
         for table in tables:
             for row in table.to_pylist():
-                record = row | {"plans": None if row["plans"] is None else json.loads(row["plans"])}
-                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+                row["plans"] = row["plans"] and json.loads(row["plans"])
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -1,9 +1,10 @@
 """A receipt: what was told, what was not known, what was decided and offered, by which advisor;
 signed or not.
 
-A signature is HMAC-SHA256 under a key of the operator: it shows whoever holds the key that nothing
-was changed since. Without the key, replaying shows changes of all that follows from the answers;
-the time and the versions follow from nothing, and only a signature protects them.
+``Interview.receipt`` makes one and ``edfa.advice.verify`` holds it against the advisor. A signature
+is HMAC-SHA256 under a key of the operator: it shows whoever holds the key that nothing was changed
+since. Without the key, replaying shows changes of all that follows from the answers; the time and
+the versions follow from nothing, and only a signature protects them.
 """
 
 import hashlib
@@ -43,15 +44,44 @@ MADE_WITH = ("numpy", "scikit-learn", "xgboost-cpu", "xgboost", "torch")
 
 @dataclass(frozen=True, repr=False)
 class Receipt:
-    """What a person is handed.
+    """What a person is handed at any point of an interview.
 
-    ``events`` are all that was told and declined, in order, and enough to replay the interview;
-    ``flags`` says which facts were not taken as told. ``overlay`` holds the person's prices, locks
-    and limits (see ``Overlay``; None: there were none). ``plans`` are the plans that were offered,
-    as data, ``chosen`` the id of the one the person follows. ``certificate`` is empty unless the
-    person may act now; ``certificate_id`` is the digest of the certificate that the advisor had,
-    whether they may or not. ``model`` names the user model that decided, and what spoke for it
-    before everything was known; empty for any other.
+    Parameters
+    ----------
+    time
+        When it was made, in UTC.
+    advisor
+        The fingerprint of the advisor.
+    versions
+        The versions of edfa, Python and libraries.
+    language
+        The language of its texts.
+    facts, unknown, declined
+        What was told, by feature name; the features that are not known; those that were declined.
+    spent
+        What the answers cost.
+    events
+        All that was told and declined, in order: enough to replay the interview.
+    overlay
+        The person's prices, locks and limits (see ``Overlay``); None: there were none.
+    flags
+        Sentences about facts that were not taken as told.
+    decision, question, standing
+        The decision as data, the feature to ask next (None: nothing more), and whether the person
+        may act, as data.
+    plans, no_plan, k
+        The plans that were offered, as data; why there is none; the largest number of them.
+    chosen
+        The id of the plan that the person follows, if they said so.
+    certificate
+        The promise in words; empty unless the person may act now.
+    certificate_id
+        The digest of the certificate that the advisor had, whether they may act or not.
+    model
+        The name of the user model that decided, and what answered for it before everything was
+        known; empty for any other model.
+    key, signature
+        The first digits of the hash of the operator's key, and the signature; empty: not signed.
     """
 
     time: str

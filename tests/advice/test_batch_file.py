@@ -15,7 +15,6 @@ import edfa
 from edfa.advice.batch import COLUMNS, advise
 from edfa.advice.batch_file import advise_file
 from edfa.errors import ColumnError, DataError, EmptyTableError, SettingError, UnreadableError
-from edfa.parallel import map_parallel
 
 
 @pytest.fixture(scope="module")
@@ -53,23 +52,14 @@ def read(path):
     )
 
 
-@pytest.mark.parametrize("jobs", [2, pytest.param(7, marks=pytest.mark.long)])
-def test_several_jobs_say_what_one_says(jobs, people, told, monkeypatch):
-    monkeypatch.setattr("edfa.advice.batch.LEAST", 30)  # so that these few are parted at all
-    made = []
-    monkeypatch.setattr(
-        "edfa.advice.batch.map_parallel",
-        lambda work, parts, jobs: made.append(len(parts)) or map_parallel(work, parts, jobs),
-    )
+def test_wrong_values_are_errors_of_their_rows_alone(people, told):
     spoilt = people.assign(
         age=["old" if i % 50 == 3 else age for i, age in enumerate(people["age"])]
     )
-    alone, shared = (advise(german().fitted, spoilt, first=7, n_jobs=n) for n in (1, jobs))
-    pd.testing.assert_frame_equal(alone, shared)
-    assert alone["error"].notna().sum() == 20
-    assert made == [1, 2 * jobs]
-    fine = alone["error"].isna()
-    same = [frame[fine].drop(columns=["row", "error"]) for frame in (alone, told)]
+    advice = advise(german().fitted, spoilt)
+    assert advice["error"].notna().sum() == 20
+    fine = advice["error"].isna()
+    same = [frame[fine].drop(columns=["row", "error"]) for frame in (advice, told)]
     pd.testing.assert_frame_equal(*same)
 
 
