@@ -1,8 +1,9 @@
 """What an advisor makes of a batch of partly known people.
 
 One interview is a batch of one, and a file is a batch of many: both read their answers off an
-``Assessment``; ``Decision`` and ``Question`` are what it says of one person. Whatever is looked at
-is worked out once; of a few people, everything shares one sweep of the model.
+``Assessment``, which ``Assessment.of`` makes; ``Decision`` and ``Question`` are what it says of one
+person. Whatever is looked at is worked out once; of a few people, everything shares one sweep of
+the model.
 """
 
 from collections.abc import Callable
@@ -16,9 +17,8 @@ from edfa.acquisition.greedy import Greedy
 from edfa.acquisition.loop import budget_amount, next_question
 from edfa.acquisition.survival import SurvivalPolicy
 from edfa.advice.fitted import NEVER, FittedAdvisor
-from edfa.blanket.units import Blanket
 from edfa.certification.replay import signal_of, uncertainty
-from edfa.data.encode import Levels
+from edfa.data.encode import Levels, Measure
 from edfa.data.rules import NO_OVERLAY, Overlay
 from edfa.explanation.necessity import necessity
 from edfa.explanation.partition import Partition, members
@@ -39,6 +39,7 @@ __all__ = [
     "QuestionReason",
     "describe_decision",
     "describe_question",
+    "possible_answers",
 ]
 
 FEW = 16  # people of whom everything is read off one sweep
@@ -54,9 +55,15 @@ Assess = Callable[[Float32Array], "Assessment"]
 class Assessment:
     """Partly known people and all that an advisor says of them.
 
-    ``people.askable`` is what may be asked and has not been declined, ``people.costs`` are each
-    person's prices, and ``people.overlay`` what all of them have set themselves, beyond the
-    operator's rules. ``people.predictor`` is the model as it is asked about these people.
+    Parameters
+    ----------
+    fitted
+        The advisor.
+    people
+        The people: ``people.askable`` is what may be asked and has not been declined,
+        ``people.costs`` are each person's prices, ``people.overlay`` is what all of them have set
+        themselves, beyond the operator's rules, and ``people.predictor`` is the model as it is
+        asked about them.
     """
 
     fitted: FittedAdvisor
@@ -73,11 +80,21 @@ class Assessment:
         declined: BoolArray | None = None,
         given: tuple[Given, ...] = (),
     ) -> "Assessment":
-        """Assess people by their encoded facts X (people, features); NaN: not known.
+        """Assess people by what is known of them.
 
-        ``overlay`` holds what all of these people have set themselves; what they ``declined``,
-        (people, features), is not asked again. ``given`` are numbers beyond all that was seen,
-        which all of them gave: a user model is asked about these.
+        Parameters
+        ----------
+        fitted
+            The advisor.
+        X
+            Encoded facts, (people, features); NaN: not known.
+        overlay
+            What all of these people have set themselves.
+        declined
+            What they will not tell and is not asked again, (people, features); None: nothing.
+        given
+            Numbers beyond all that training people showed, which all of them gave: a user model is
+            asked about these.
         """
         unknown = np.isnan(X)
         askable = unknown & ~fitted.never_ask
@@ -161,11 +178,11 @@ class Assessment:
         return Completions(self.fitted.background.neighbours)
 
     def majority(self, row: int = 0) -> Predictor:
-        """Who decides about the person in ``row``, and whoever differs from them in known facts
-        alone.
+        """The model that decides about the person in ``row``, and about whoever differs from them
+        in known facts alone.
 
-        That is a user model by most of the person's completions, while facts are
-        missing that it uses.
+        While facts are missing that a user model uses, it decides by most of the person's
+        completions.
         """
         predictor = self.people.predictor
         if self.shares is None:
@@ -184,15 +201,10 @@ class Assessment:
         if self.shares is None:
             return whole
         background, rows = self.fitted.background, np.empty(self.X.shape)
-        most = max(
-            4,
-            min(
-                background.support.most, SWEPT // (self.X.shape[1] * self._completions.neighbours.k)
-            ),
-        )
-        support = replace(
-            background.support, cache=ModelCache(1), most=most
-        )  # of one person: nobody asks again
+        rows_each = self.X.shape[1] * self._completions.neighbours.k
+        most = max(4, min(background.support.most, SWEPT // rows_each))
+        # A memory of its own, of one person: nobody asks again.
+        support = replace(background.support, cache=ModelCache(1), most=most)
         for row in range(len(self)):
             rows[row] = necessity(
                 self.X[row][None], self.majority(row), support, background.visible
@@ -222,24 +234,34 @@ class Assessment:
         """Who differs from people without an overlay, (people,) each: declined a question, pays
         other prices, has limits on plans.
         """
-        rules, on_plans = self.fitted.rules, self.people.overlay.without("never_ask")
         return {
             "declined": self.declined.any(axis=1),
-            "prices": (self.people.costs != self.fitted.card_costs).any(axis=1),
-            "limits": np.full(len(self), rules.tighten(on_plans) != rules),
+            "prices": (self.people.costs != self.fitted.background.costs).any(axis=1),
+            "limits": np.full(len(self), self.limits != NO_OVERLAY),
         }
 
-    def plans(self, k: int | None = None, overlay: Overlay | None = None) -> Plans:
-        """At most ``k`` plans for each refused person; searched once for the same ``k`` and limits.
-
-        The limits of ``overlay`` come on top of the people's own; one that loosens a rule is a
-        ``SettingError``.
+    @cached_property
+    def limits(self) -> Overlay:
+        """The people's limits on plans alone, without prices; ``NO_OVERLAY`` where these change
+        nothing about the rules of everybody.
         """
-        return self._search(k, overlay)
+        rules, limits = self.fitted.rules, replace(self.people.overlay, never_ask=(), prices={})
+        return NO_OVERLAY if rules.tighten(limits) == rules else limits
 
-    def _search(self, k: int | None, overlay: Overlay | None = None, enough: float = 1.0) -> Plans:
-        """Plans; with ``enough`` below 1 just so many as tell whether one survives in that share of
-        completions.
+    def plans(
+        self, k: int | None = None, overlay: Overlay | None = None, enough: float = 1.0
+    ) -> Plans:
+        """Plans for each refused person; searched once for the same arguments.
+
+        Parameters
+        ----------
+        k
+            The largest number of plans for each person; None: as many as the searcher finds.
+        overlay
+            Limits on top of the people's own; one that loosens a rule is a ``SettingError``.
+        enough
+            Below 1 a searcher that looks for plans that survive may stop at the first one that
+            does in this share of completions.
         """
         people = self.explained
         if overlay is not None:
@@ -255,50 +277,48 @@ class Assessment:
             )
         return self._plans[key]
 
-    def signal(self, k: int | None = None) -> Float64Array:
-        """What the stop rule watches, (people,); NaN: no plan. Pass the ``k`` of ``plans`` to reuse
-        its search.
+    def signal(self, k: int | None = None, enough: float = 1.0) -> Float64Array:
+        """What the stop rule watches, (people,); NaN: no plan. The arguments are those of
+        ``plans``, whose search is used again.
         """
-        return self._signal(self.plans(k))
-
-    def _signal(self, plans: Plans) -> Float64Array:
+        plans, watched = self.plans(k, enough=enough), self.fitted.promise.ending.signal
         if not len(plans):
             return np.full(len(self), np.nan)
-        watched = self.fitted.promise.ending.signal
         signal = signal_of(plans, self.explained.probabilities, watched)
         signal = np.where(plans.legal, signal, np.nan)
         return np.where(self.fitted.lacks_need(self.explained, signal), NEVER, signal)
 
     def stops(self, tau: float, k: int | None = None) -> BoolArray:
         """Who is stopped here by the rule "act at the first plan whose signal is at most tau", if
-        they get here.
+        they get here, (people,).
+
+        Parameters
+        ----------
+        tau
+            The threshold.
+        k
+            As for ``plans``.
         """
-        if self.fitted.promise.ending.signal != "uncertainty":
-            return self._stops(tau, k) if self.refused.any() else np.zeros(len(self), dtype=bool)
-        # The model's uncertainty is known without a plan: only where it is low enough is one looked
-        # for.
-        low = self.refused & (uncertainty(self.explained.probabilities) <= tau)
-        if low.all():
-            return self._stops(tau, k)
-        stopped, rows = np.zeros(len(self), dtype=bool), np.flatnonzero(low)
-        if len(rows):
-            stopped[rows] = self._take(rows)._stops(tau, k)
-        return stopped
-
-    def _take(self, rows: IntArray) -> "Assessment":
-        return replace(self, people=self.explained.take(rows), _plans={})
-
-    def _stops(self, tau: float, k: int | None) -> BoolArray:
-        """``stops``, with plans for everybody here."""
+        low, watched = self.refused, self.fitted.promise.ending.signal
+        if watched == "uncertainty":
+            # It is known without a plan: only where it is low enough is one looked for.
+            low = low & (uncertainty(self.explained.probabilities) <= tau)
+        rows = np.flatnonzero(low)
+        if watched == "uncertainty" and not low.all():
+            stopped = np.zeros(len(self), dtype=bool)
+            if len(rows):
+                some = replace(self, people=self.explained.take(rows), _plans={})
+                stopped[rows] = some.stops(tau, k)
+            return stopped
+        if not len(rows):
+            return low
         # One plan that survives clearly often enough says it; the best one is not needed, unless it
         # is looked at again.
         searcher = self.fitted.searcher
         again = isinstance(searcher, SurvivalSearch) and searcher.second_look > 0
         planned = any(enough == 1.0 for *_, enough in self._plans)
-        watched = self.fitted.promise.ending.signal
-        enough = 1.0 if planned or again or watched != "survival" else 1 - tau + 1e-9
-        plans = self._search(k, enough=min(enough, 1.0))
-        return np.asarray(self.refused & (self._signal(plans) <= tau))
+        enough = 1.0 if planned or again or watched != "survival" else min(1 - tau + 1e-9, 1.0)
+        return np.asarray(low & (self.signal(k, enough) <= tau))
 
 
 QuestionReason = Literal["head", "spouse", "unattached", "information", "survival", "policy"]
@@ -308,12 +328,20 @@ QuestionReason = Literal["head", "spouse", "unattached", "information", "surviva
 class Decision:
     """What the model decides from what is known.
 
-    ``probability`` is that of the favourable class, whatever was decided; ``outcome`` the class
-    that was decided, and ``favourable`` whether it is the good one (``refused`` is the opposite).
-    Where the advisor decides by a threshold, ``threshold`` is the probability of the favourable
-    class that is needed; otherwise the likeliest class wins. Where a user model
-    decides and not everything is known, ``probability`` is the share of ``cases``, in which what is
-    not known was filled in from people like this one, for which that model decides favourably.
+    Parameters
+    ----------
+    probability
+        That of the favourable class, whatever was decided; or the share of ``cases`` for which a
+        user model decides favourably.
+    outcome
+        The class that was decided.
+    favourable
+        Whether it is the good one.
+    threshold
+        The probability of the favourable class that is needed; None: the likeliest class wins.
+    cases
+        The number of completions, in which what is not known was filled in from people like this
+        one; None unless a user model decides and something that it uses is not known.
 
     Examples
     --------
@@ -337,14 +365,28 @@ class Decision:
 class Question:
     """What to ask next, what it costs, and why.
 
-    ``why`` is one of: ``"head"`` (a parent or child of the outcome, which opens the unit ``unit``,
-    itself), ``"spouse"`` (it stands behind ``unit``, whose part it completes), ``"unattached"`` (a
-    member behind no child), ``"information"`` (it tells most about the outcome per cost),
-    ``"survival"`` (it makes today's best plan likelier to last, from ``survival_now`` to
-    ``survival_then``), or ``"policy"`` (another policy's choice). ``unlocks`` names facts that are
-    known and cannot turn the decision now, but may once this one is known. ``spent`` is what was
-    paid so far, ``left`` how many more questions there may be, this one included. ``choices`` are
-    the levels an answer may have; for a number, ``low`` and ``high`` are its ends.
+    Parameters
+    ----------
+    feature, cost
+        What is asked, and its price.
+    spent
+        What was paid so far.
+    why
+        ``"head"`` (a parent or child of the outcome, which opens the unit ``unit``, itself),
+        ``"spouse"`` (it stands behind ``unit``, whose part it completes), ``"unattached"`` (a
+        member of the blanket behind no child), ``"information"`` (it tells most about the outcome
+        per cost), ``"survival"`` (it makes today's best plan likelier to last), or ``"policy"``
+        (another policy's choice).
+    unit
+        The parent or child of the outcome that leads the feature's unit, if there is one.
+    unlocks
+        Facts that are known and cannot turn the decision now, but may once this one is known.
+    survival_now, survival_then
+        How often the best plan survives now, and once this is answered, where that is known.
+    left
+        How many more questions there may be, this one included.
+    choices, low, high
+        The levels that an answer may have; for a number, its ends.
     """
 
     feature: str
@@ -379,20 +421,22 @@ def describe_question(assessment: Assessment) -> Question | None:
     if (chosen := int(assessment.next[0])) < 0:
         return None
     fitted = assessment.fitted
-    name, column = fitted.schema.names[chosen], fitted.encoder.columns[chosen]
-    details: dict[str, Any] = _reason(assessment, name)
-    if isinstance(column, Levels):
-        details["choices"] = column.levels
-    else:
-        details |= {"low": column.low, "high": column.high}
     inside = members(fitted.schema.names, fitted.policy.blanket)
     return Question(
-        feature=name,
+        feature=fitted.schema.names[chosen],
         cost=float(assessment.people.costs[0, chosen]),
         spent=float(assessment.people.spent[0]),
         left=int((assessment.people.askable[0] & inside).sum()),
-        **details,
+        **possible_answers(fitted.encoder.columns[chosen]),
+        **_reason(assessment, fitted.schema.names[chosen]),
     )
+
+
+def possible_answers(column: Levels | Measure) -> dict[str, Any]:
+    """The fields of a ``Question`` that say which answers a feature may have."""
+    if isinstance(column, Levels):
+        return {"choices": column.levels}
+    return {"low": column.low, "high": column.high}
 
 
 def _reason(assessment: Assessment, name: str) -> dict[str, Any]:
@@ -400,69 +444,47 @@ def _reason(assessment: Assessment, name: str) -> dict[str, Any]:
     with it.
     """
     policy, blanket = assessment.fitted.policy, assessment.fitted.policy.blanket
-    why: QuestionReason = "policy"
-    unit: str | None = None
-    if isinstance(policy, Greedy):
-        why = "information"
-    elif blanket is not None and name in blanket:
-        why, unit = _position(assessment, blanket, name)
-    details: dict[str, Any] = {"why": why, "unit": unit}
+    known = _named(assessment, assessment.known[0])
+    why: dict[str, Any] = {"why": "policy"}
     if blanket is not None:
-        details["unlocks"] = _unlocks(assessment, blanket, name)
+        units = [(head, *spouses) for head, spouses in blanket.units.items()]
+        own = [unit for unit in units if name in unit]
+        heads = [head for head, *_ in own]
+        if name in heads:
+            why = {"why": "head", "unit": name}
+        elif heads:  # behind one whose head is known, if there is one
+            why = {"why": "spouse", "unit": next((h for h in heads if h in known), heads[0])}
+        elif name in blanket:
+            why = {"why": "unattached"}
+        if others := [n for n in dict.fromkeys(n for unit in own for n in unit) if n in known]:
+            waits = _named(assessment, assessment.partition.semifactual[0])
+            why["unlocks"] = tuple(other for other in others if other in waits)
+    if isinstance(policy, Greedy):
+        why |= {"why": "information", "unit": None}
     if isinstance(policy, SurvivalPolicy):
-        details |= {"why": "survival"} | _survival(assessment, policy, name)
-    return details
+        why |= {"why": "survival"} | _survival(assessment, policy, name, known)
+    return why
 
 
-def _survival(assessment: Assessment, policy: SurvivalPolicy, name: str) -> dict[str, float]:
+def _named(assessment: Assessment, mask: BoolArray) -> set[str]:
+    """The names of the features of a mask, (features,)."""
+    return {*np.array(assessment.fitted.schema.names)[mask].tolist()}
+
+
+def _survival(
+    assessment: Assessment, policy: SurvivalPolicy, name: str, known: set[str]
+) -> dict[str, float]:
     """How often advice lasts before and after this question: of this person, or on average in the
-    order learnt.
+    order learnt; empty where nobody was tried who knew just as much.
     """
     if policy.personal:
         chosen = assessment.fitted.schema.index(name)
         asked = np.arange(assessment.X.shape[1])[None] == chosen
         now, then = policy.expected(assessment.people, asked)
         return {"survival_now": float(now[0]), "survival_then": float(then[0, chosen])}
-    order = [step.feature for step in policy.steps_]
-    if name not in order:
-        return {}
-    schema, relevant = assessment.fitted.schema, assessment.fitted.relevant
-    before = {*order[: order.index(name)], *(n for n in schema.start if relevant[schema.index(n)])}
-    if not all(
-        assessment.known[0, schema.index(other)] for other in before
-    ):  # nobody was tried who knew just this
-        return {}
-    step = policy.steps_[order.index(name)]
-    return {"survival_now": step.before, "survival_then": step.after}
-
-
-def _position(
-    assessment: Assessment, blanket: Blanket, name: str
-) -> tuple[QuestionReason, str | None]:
-    """Whether the feature heads a unit, stands behind one (preferably one whose head is known), or
-    behind none.
-    """
-    if name in blanket.units:
-        return "head", name
-    heads = [head for head, spouses in blanket.units.items() if name in spouses]
-    known = [head for head in heads if assessment.known[0, assessment.fitted.schema.index(head)]]
-    return ("spouse", (known or heads)[0]) if heads else ("unattached", None)
-
-
-def _unlocks(assessment: Assessment, blanket: Blanket, name: str) -> tuple[str, ...]:
-    """Known facts of the same units that cannot turn the decision as long as this one is not
-    known.
-    """
-    units = [
-        (head, *spouses)
-        for head, spouses in blanket.units.items()
-        if name == head or name in spouses
-    ]
-    others = dict.fromkeys(other for unit in units for other in unit if other != name)
-    known = [
-        other for other in others if assessment.known[0, assessment.fitted.schema.index(other)]
-    ]
-    if not known:
-        return ()
-    waits = assessment.partition.semifactual[0]
-    return tuple(other for other in known if waits[assessment.fitted.schema.index(other)])
+    before = {*assessment.fitted.schema.start}
+    for step in policy.steps_:
+        if step.feature == name and before <= known:
+            return {"survival_now": step.before, "survival_then": step.after}
+        before.add(step.feature)
+    return {}

@@ -17,7 +17,7 @@ from edfa.advice.assessment import Assessment
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.overlays import Overlays
 from edfa.advice.promise import CertifyLater
-from edfa.advice.standing import Certifying, find_standings
+from edfa.advice.standing import find_standings
 from edfa.data.encode import Flag
 from edfa.data.partial import encode_partial
 from edfa.data.rules import Overlay
@@ -108,7 +108,7 @@ def advise(
             k,
             own.distinct[own.which[first]],
             numbers[gave[first]],
-            Certifying(later=certify_later),
+            certify_later,
         )
         for name, values in advice.items():
             columns[name][rows] = values
@@ -152,13 +152,13 @@ def _advise(
     k: int,
     overlay: Overlay,
     given: tuple[Given, ...],
-    certifying: Certifying,
+    certify_later: CertifyLater | None,
 ) -> dict[str, Any]:
     """Advice for people who share an overlay and the numbers that they gave beyond what was seen.
 
     Parameters
     ----------
-    fitted, k, overlay, certifying
+    fitted, k, overlay, certify_later
         The advisor, the number of plans, the people's limits, and where certificates are made.
     X
         Their encoded facts, (people, features).
@@ -172,7 +172,8 @@ def _advise(
     dict
         Columns of advice, (people,) each.
     """
-    assessment = Assessment.of(fitted, X, overlay=overlay, given=given)
+    assess = partial(Assessment.of, fitted, given=given)
+    assessment = assess(X, overlay=overlay)
     plans, question = assessment.plans(k), assessment.next
     names = np.array([*fitted.schema.names, None], dtype=object)
     prices = assessment.people.costs[np.arange(len(assessment)), question]
@@ -182,9 +183,7 @@ def _advise(
         "refused": assessment.refused,
         "question": names[question],
         "cost": np.where(question >= 0, prices, np.nan),
-        "status": find_standings(
-            assessment, k, partial(Assessment.of, fitted, given=given), group, certifying
-        ).status,
+        "status": find_standings(assessment, k, assess, group, later=certify_later).status,
         "plans": _texts(plans),
         "reason": _reasons(plans, assessment.refused),
     }

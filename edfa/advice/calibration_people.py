@@ -23,6 +23,7 @@ __all__ = [
     "CalibrationPeople",
     "check_disjoint_from_training",
     "encode_complete",
+    "row_keys",
 ]
 
 CHANCE = 1e-3  # probability of as many equal people below which it is not believed to be chance
@@ -157,8 +158,8 @@ def _check_not_repeated(X: Float32Array, train: Float32Array) -> None:  # noqa: 
     as many of them, show how often.
     """
     shown, size = np.asarray(~np.isnan(X).any(axis=0)), min(len(X), len(train))
-    rows = _keys(X, shown)
-    repeated, usual = (_repeats(part, size) / size for part in (rows, _keys(train, shown)))
+    rows = row_keys(X, shown)
+    repeated, usual = (_repeats(part, size) / size for part in (rows, row_keys(train, shown)))
     most = MORE_REPEATS + 1.5 / np.sqrt(size)  # which is three standard errors at most
     if repeated - usual > most:
         raise DataError(
@@ -204,7 +205,7 @@ def check_disjoint_from_training(
         len(train),
     ):
         raise DataError("these are the people the advisor was fitted on; certify on others")
-    rows, learnt, others = (_keys(part, shown) for part in (X, train.X, fitted.calibration))
+    rows, learnt, others = (row_keys(part, shown) for part in (X, train.X, fitted.calibration))
     messages, known = [], set(learnt)
     twins, usual = (sum(row in known for row in part) for part in (rows, others))
     if _by_chance(twins, len(rows), usual, len(others)) < CHANCE:
@@ -225,8 +226,16 @@ def check_disjoint_from_training(
     return tuple(messages)
 
 
-def _keys(rows: Float32Array, shown: BoolArray) -> list[bytes]:
-    """The features that are ``shown`` of each row as bytes; equal rows have equal bytes."""
+def row_keys(rows: Float32Array, shown: BoolArray) -> list[bytes]:
+    """Each row as bytes; equal rows have equal bytes.
+
+    Parameters
+    ----------
+    rows
+        Encoded rows, (people, features).
+    shown
+        The features that are looked at, (features,).
+    """
     whole = np.ascontiguousarray(rows[:, shown]) + np.float32(0)  # no minus zero
     return [row.tobytes() for row in whole]
 

@@ -374,11 +374,6 @@ class FittedAdvisor(HasBackground):
             threshold if self.favourable == (1 if about is None else about) else 1 - threshold
         )
 
-    @cached_property
-    def card_costs(self) -> Float64Array:
-        """The card's prices, (features,)."""
-        return self.schema.costs
-
 
 def sweep_directions(fitted: FittedAdvisor) -> DirectionCheck | None:
     """Sweep a model that only takes a penalty for going the wrong way, or none, as the policy shows

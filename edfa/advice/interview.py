@@ -24,7 +24,7 @@ from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.kept import KeptInterview
 from edfa.advice.promise import CertifyLater, Progress
 from edfa.advice.receipt import Receipt, now, versions
-from edfa.advice.standing import Certifying, Standing, find_standing
+from edfa.advice.standing import Standing, find_standing
 from edfa.cache import Cache
 from edfa.certification.certificate import Certificate
 from edfa.data.encode import Encoder, Flag
@@ -544,9 +544,10 @@ class Interview:
         """The standing and its certificate, after the events of the log."""
         assessment = self.assessment
         if self._stood is None or self._stood[0] is not self.log:
-            certifying = Certifying(later=self.certify_later, progress=self.progress)
             group = self.fitted.group_of(self.log.row)
-            stands = find_standing(assessment, K, self._assess, group, certifying)
+            stands = find_standing(
+                assessment, K, self._assess, group, self.certify_later, self.progress
+            )
             if stands[0].status == "pending":
                 return stands
             self._stood = (self.log, stands)

@@ -15,12 +15,10 @@ choose nothing. Everything that has to be chosen (the reference, where the tests
 a dry run on training people, so that the calibration people are looked at once.
 """
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +26,7 @@ from sklearn.base import clone
 
 from edfa.acquisition.loop import run_policy
 from edfa.acquisition.trajectory import Trajectory
-from edfa.advice.calibration_people import CalibrationPeople
+from edfa.advice.calibration_people import CalibrationPeople, row_keys
 from edfa.advice.fitted import NEVER, FittedAdvisor
 from edfa.cache import Cache
 from edfa.certification.certificate import Certificate, GroupCertificates, by_group
@@ -39,6 +37,7 @@ from edfa.certification.risk_curve import Target
 from edfa.data.rules import NO_OVERLAY, Overlay
 from edfa.data.table import Table
 from edfa.errors import DataError, SettingError
+from edfa.fingerprint import digest
 from edfa.people import People
 from edfa.predictors.committee import Committee, fold_of
 from edfa.recourse.find import find_recourse
@@ -122,17 +121,13 @@ class State:
         """A hash, the same for the same state in whatever order its features are named; nobody can
         read there whose it is.
         """
-        content: dict[str, Any] = {
-            name: None if getattr(self, name) is None else sorted(getattr(self, name))
-            for name in ("known", "missing", "declined")
-        }
-        content |= {"overlay": self.overlay.to_dict(), "group": self.group}
-        text = json.dumps(content, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        known = None if self.known is None else sorted(self.known)
+        features = [known, sorted(self.missing), sorted(self.declined)]
+        return digest([*features, self.overlay.to_dict(), self.group])
 
     def known_in(self, fitted: FittedAdvisor) -> BoolArray:
         """What is known in a person's state, (features,); facts that change nothing are left
-        out.
+        out. UnknownNameError if a feature of the state is none of the card's.
         """
         whole = fitted.background.start | _mask(fitted, self.known or ())
         return np.asarray(whole & ~_mask(fitted, self.missing) & fitted.relevant)
@@ -146,6 +141,15 @@ def learn_judges(fitted: FittedAdvisor, calibration: Table, seed: int) -> Commit
     ``draw_judges``. A judge that shares many people with the advisor shares its accidents and is
     too kind; one that learnt from few people is too harsh. With this share they came out like
     models learnt from as many people as the advisor, none of them the same (``docs/decisions.md``).
+
+    Parameters
+    ----------
+    fitted
+        The advisor, whose training people and model are used.
+    calibration
+        The calibration part of its table, with outcomes.
+    seed
+        The advisor's seed.
     """
     train, others = fitted.train, (calibration.X, calibration.y)
     return Committee.of(
@@ -161,10 +165,22 @@ def learn_judges(fitted: FittedAdvisor, calibration: Table, seed: int) -> Commit
 
 
 def draw_judges(fitted: FittedAdvisor, X: Float32Array) -> IntArray:  # noqa: N803
-    """The judge of each of the encoded people X (people, features), drawn at random, (people,).
+    """Draw a judge for each person at random.
 
     Whoever is among the people that judges learnt from, as far as their facts are known, gets one
     that has left them out.
+
+    Parameters
+    ----------
+    fitted
+        The advisor, with its judges and calibration people.
+    X
+        Encoded rows, (people, features).
+
+    Returns
+    -------
+    numpy.ndarray
+        The position of each person's judge among the judges, (people,); 0 where there are none.
     """
     size = len(fitted.judges or ())
     judge = np.random.default_rng(len(X)).integers(max(size, 1), size=len(X))
@@ -184,19 +200,27 @@ def _positions(X: Float32Array, learnt: Float32Array) -> IntArray:  # noqa: N803
     """
     columns = ~np.isnan(X).any(axis=0)
     places: dict[bytes, list[int]] = {}
-    for i, row in enumerate(np.ascontiguousarray(learnt[:, columns])):
-        places.setdefault(row.tobytes(), []).append(i)
+    for i, row in enumerate(row_keys(learnt, columns)):
+        places.setdefault(row, []).append(i)
     positions = np.full(len(X), -1, dtype=np.intp)
-    for i, row in enumerate(np.ascontiguousarray(X[:, columns])):
-        if equal := places.get(row.tobytes()):
+    for i, row in enumerate(row_keys(X, columns)):
+        if equal := places.get(row):
             positions[i] = equal.pop(0) if len(equal) > 1 else equal[0]
     return positions
 
 
 @dataclass(frozen=True, eq=False)
 class Rollout:
-    """People who were asked to the end: what was asked, the plans at every step, and what became of
-    each.
+    """People who were asked to the end.
+
+    Parameters
+    ----------
+    trajectory
+        What was asked, one row per person and step.
+    plans
+        The plans at every step.
+    records
+        What became of the first plan of every step.
     """
 
     trajectory: Trajectory
@@ -210,7 +234,10 @@ def roll_out(
     progress: Progress | None = None,
     n_jobs: int | None = -1,
 ) -> Rollout:
-    """``ask`` everybody to the end, and judge the first plan of every step."""
+    """``ask`` everybody to the end, and judge the first plan of every step.
+
+    The parameters are those of ``ask``.
+    """
     trajectory, plans = ask(fitted, X, progress, n_jobs)
     return Rollout(trajectory, plans, judge_plans(fitted, plans, X))
 
@@ -233,6 +260,11 @@ def ask(
         Called with the numbers of states that have been searched for plans, and of all.
     n_jobs
         Threads that share the search.
+
+    Returns
+    -------
+    tuple
+        The trajectory, and the plans of its people.
     """
     trajectory = run_policy(
         X, fitted.policy, fitted.background, fitted.budget, fitted.operator_rules
@@ -273,6 +305,12 @@ def judge_plans(
         Complete encoded rows, (people, features).
     judge
         The judge of each person, (people,); drawn unless given.
+
+    Returns
+    -------
+    Records
+        Their signal is what the stop rule watches; where nobody may be told to act (no plan, too
+        little survival or need), it is ``NEVER``.
     """
     promise, ending = fitted.promise, fitted.promise.ending
     signal: Any = ending.signal if len(plans) else np.ones(len(plans.people))
@@ -306,11 +344,29 @@ def observe(
 ) -> Records:
     """Put people into a person's state: their first plan there, and what becomes of it.
 
-    The complete encoded people X (people, features) are drawn at random, among those who are
-    refused in this state, until there are ``enough`` who could act (who have a plan, with a signal
-    up to the ceiling) or ``most`` people in all. Neither looks at what becomes of a plan, so that
-    those who could act are a random sample of all such people. Without anybody refused, the records
-    are of one person without a plan.
+    People are drawn at random, among those who are refused in this state, until there are
+    ``enough`` who could act (who have a plan, with a signal up to the ceiling) or ``most`` people
+    in all. Neither looks at what becomes of a plan, so that those who could act are a random sample
+    of all such people.
+
+    Parameters
+    ----------
+    fitted
+        The advisor.
+    state
+        The person's state.
+    X
+        Complete encoded rows of the people, (people, features).
+    enough, most
+        How many who could act are looked for, and among how many people who are refused.
+    progress
+        Called with the number of people who could act so far, and with ``enough``.
+
+    Returns
+    -------
+    Records
+        One record for each person that was drawn. Where nobody is refused, they are of one person
+        without a plan.
     """
     order, ceiling = np.random.default_rng(0).permutation(len(X)), fitted.promise.ceiling
     hidden = np.where(state.known_in(fitted), X[order], np.float32(np.nan))
@@ -354,13 +410,15 @@ def _first_plans(fitted: FittedAdvisor, state: State, X: Float32Array) -> Plans:
     )
     if fitted.promise.reference != "trajectory_end":
         return plans
-    asked: dict[str, Any] = {
-        "known": known,
-        "declined": _mask(fitted, state.declined),
-        "costs": prices,
-    }
     run = run_policy(
-        X, fitted.policy, fitted.background, fitted.budget, fitted.operator_rules, **asked
+        X,
+        fitted.policy,
+        fitted.background,
+        fitted.budget,
+        fitted.operator_rules,
+        known=known,
+        declined=_mask(fitted, state.declined),
+        costs=prices,
     )
     end = run.people().take(run.last)
     columns: dict[str, Any] = {
@@ -379,8 +437,13 @@ def _mask(fitted: FittedAdvisor, names: Sequence[str]) -> BoolArray:
 
 
 def dry_run_advisor(fitted: FittedAdvisor, seed: int) -> tuple[FittedAdvisor, Float32Array]:
-    """The advisor as it meets some training people, who complete nobody meanwhile; and their
-    encoded rows, (people, features).
+    """The advisor as it meets some training people, on whom a promise is tried out.
+
+    Returns
+    -------
+    tuple
+        The advisor with a searcher that completes nobody from these people, and their encoded
+        rows, (people, features).
     """
     train, searcher = fitted.train, fitted.searcher
     size = min(DRY_RUN_PEOPLE, len(train) // 2)
@@ -396,8 +459,18 @@ def dry_run(
     n_jobs: int | None,
     references: Sequence[Reference] = REFERENCES,
 ) -> Mapping[Reference, Records]:
-    """Records of some training people on the policy's path, under each of the references that the
-    advisor can be held against.
+    """Records of some training people on the policy's path, by what plans are held against.
+
+    Parameters
+    ----------
+    fitted
+        The advisor.
+    seed
+        The advisor's seed, by which these people are drawn.
+    n_jobs
+        Threads that share the search for plans.
+    references
+        What plans are held against; ``"retrained"`` is left out for an advisor without judges.
     """
     dry, X = dry_run_advisor(fitted, seed)  # noqa: N806
     plans = ask(dry, X, n_jobs=n_jobs)[1]
@@ -418,7 +491,14 @@ def choose_reference(
     """The strongest reference that training people suggest can be promised at no more than 1.25
     times the least cost.
 
-    ``records`` are those of a dry run by reference, ``n`` is the number of calibration people.
+    Parameters
+    ----------
+    fitted
+        The advisor.
+    records
+        Those of a dry run, by reference.
+    n
+        The number of calibration people.
     """
     costs = {name: _expected_cost(fitted, part, n) for name, part in records.items()}
     least = min(costs.values())
@@ -459,14 +539,15 @@ def certify_people(
     dry
         Records of a dry run on training people.
     """
-    if fitted.promise.groups is not None:
+    grouped = fitted.promise.groups is not None
+    if grouped:
         records = replace(records, group=people.group[records.person])
     made = {}
     for label, part in certify_groups(fitted, records, dry).items():
         theirs = people.at_edge if label is None else people.at_edge[people.group == label]
         warnings = (*part.warnings, *people.warnings)
         made[label] = replace(part, moved=int(theirs.sum()), warnings=warnings)
-    whole: Any = made[None] if fitted.promise.groups is None else GroupCertificates(made)
+    whole: Any = GroupCertificates(made) if grouped else made[None]
     return replace(fitted, promise=replace(fitted.promise, certificate=whole))
 
 
@@ -475,11 +556,20 @@ def certify_groups(
 ) -> dict[Any, Certificate]:
     """Certificates of the policy's path by group; without groups, the one of everybody under None.
 
-    ``share`` is the number of calibration people for each person of the records.
+    Parameters
+    ----------
+    fitted
+        The advisor.
+    records, dry
+        What became of calibration people, and of training people in a dry run; with their groups,
+        if the advisor has groups.
+    share
+        The number of calibration people for each person of ``records``.
     """
-    grouped = fitted.promise.groups is not None
-    parts: dict[Any, Records] = {**by_group(records)} if grouped else {None: records}
-    tried: dict[Any, Records] = {**by_group(dry)} if grouped else {None: dry}
+    parts: dict[Any, Records] = {None: records}
+    tried: dict[Any, Records] = {None: dry}
+    if fitted.promise.groups is not None:
+        parts, tried = {**by_group(records)}, {**by_group(dry)}
     return {
         label: certify(fitted, State(group=label), part, tried.get(label), share)
         for label, part in parts.items()
@@ -552,24 +642,14 @@ def choose_certifier(
         chosen = "early"
     if chosen not in ("early", "act"):
         return RecourseCertifier(alpha, delta, target=chosen, ceiling=ceiling)
-    reference = promise.reference if dry is None else dry.reference
-    options: list[Target] = [chosen, "act"] if reference != "trajectory_end" else [chosen]
-    for option in options:
-        start = None if dry is None else _find_anchor(dry, n, alpha, ceiling, option)
-        if start is not None:
-            chosen, anchor = option, start
-            break
+    if dry is not None:
+        options: list[Target] = [chosen, "act"] if dry.reference != "trajectory_end" else [chosen]
+        for option in options:
+            with suppress(DataError):  # nobody acts
+                anchor = choose_anchor(dry, n, alpha, ceiling=ceiling, target=option)
+                chosen = option
+                break
     return RecourseCertifier(alpha, delta, target=chosen, anchor=anchor, ceiling=ceiling)
-
-
-def _find_anchor(
-    dry: Records, n: int, alpha: float, ceiling: float | None, target: Target
-) -> float | None:
-    """Where the tests start; None if nobody acts."""
-    try:
-        return choose_anchor(dry, n, alpha, ceiling=ceiling, target=target)
-    except DataError:
-        return None
 
 
 def _asks_nothing(records: Records) -> bool:
@@ -595,23 +675,35 @@ def find_certificate(
         Runs the calibration elsewhere; None is returned until it is done. Without it the
         certificate is made now.
     progress
-        Called while it is made now.
+        Called with the number of people that are done, and of all, while it is made now.
+
+    Returns
+    -------
+    Certificate or None
+        None while it is made elsewhere.
+
+    Raises
+    ------
+    DataError
+        If the advisor has no certificate, or nobody to calibrate on in the person's group.
+    SettingError
+        If the state has a group and the advisor has none, or the other way round.
     """
-    if not fitted.promise.certificate_id:
-        raise DataError("this advisor has no certificate yet; call certify(people) first")
-    if (state.group is None) != (fitted.promise.groups is None):
-        groups = fitted.promise.groups or "no groups"
-        raise SettingError(f"group: one of {groups}, not {state.group!r}")
     promise = fitted.promise
     key = (fitted.fingerprint, promise.reference, promise.certificate_id, state.key)
     mine: Future[Certificate] = Future()
     future = CERTIFICATES.get(key, lambda: mine)
 
+    def fill() -> None:
+        try:
+            mine.set_result(_certify_state(fitted, state, None if later else progress))
+        except BaseException as error:
+            mine.set_exception(error)  # for all who wait for it
+
     if future is mine:
-        task = partial(_fill, mine, fitted, state, progress if later is None else None)
         if later is None:
-            task()
-        elif not later(task):
+            fill()
+        elif not later(fill):
             CERTIFICATES.discard(key)
             mine.cancel()
     if later is not None and (not future.done() or future.cancelled()):
@@ -625,18 +717,13 @@ def find_certificate(
         raise
 
 
-def _fill(
-    future: "Future[Certificate]", fitted: FittedAdvisor, state: State, progress: Progress | None
-) -> None:
-    """Make the certificate that others may be waiting for."""
-    try:
-        future.set_result(_certify_state(fitted, state, progress))
-    except BaseException as error:
-        future.set_exception(error)
-
-
 def _certify_state(fitted: FittedAdvisor, state: State, progress: Progress | None) -> Certificate:
     """Certify a person's state from the advisor's calibration people."""
+    if not fitted.promise.certificate_id:
+        raise DataError("this advisor has no certificate yet; call certify(people) first")
+    if (state.group is None) != (fitted.promise.groups is None):
+        groups = fitted.promise.groups or "no groups"
+        raise SettingError(f"group: one of {groups}, not {state.group!r}")
     dry, training = dry_run_advisor(fitted, seed=0)
     training, calibration = (
         X if state.group is None else X[fitted.group_of(X) == state.group]
@@ -644,10 +731,8 @@ def _certify_state(fitted: FittedAdvisor, state: State, progress: Progress | Non
     )
     if not len(calibration):
         raise DataError(f"there are no calibration people in the group {state.group!r}")
-    tried = (
-        observe(dry, state, training, ENOUGH_TRAINING, MOST_REFUSED_TRAINING)
-        if len(training)
-        else None
-    )
+    tried = None
+    if len(training):
+        tried = observe(dry, state, training, ENOUGH_TRAINING, MOST_REFUSED_TRAINING)
     records = observe(fitted, state, calibration, ENOUGH, MOST_REFUSED, progress)
     return certify(fitted, state, records, tried)

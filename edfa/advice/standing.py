@@ -4,6 +4,8 @@ An advisor's certificate speaks of people on the policy's own path: from the sta
 policy asks, and nothing else. Its rule acts at the first plan whose signal is low enough, so that
 it also matters whether it would have stopped a person at an earlier state of that path. For
 everybody else there are certificates of their own state: see ``edfa.advice.promise``.
+
+``find_standings`` is about a batch, ``find_standing`` about one person, with the reasons.
 """
 
 from dataclasses import dataclass, replace
@@ -15,12 +17,10 @@ import pandas as pd
 from edfa.advice.assessment import Assess, Assessment
 from edfa.advice.promise import CertifyLater, Progress, State, find_certificate
 from edfa.certification.certificate import Certificate
-from edfa.data.rules import NO_OVERLAY
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray, ObjectArray
 
 __all__ = [
     "DEVIATIONS",
-    "Certifying",
     "PolicyPath",
     "Standing",
     "Standings",
@@ -41,23 +41,33 @@ DEVIATIONS = ("start", "order", "passed", "declined", "prices", "limits")
 class Standing:
     """Whether a person may act now.
 
-    ``"act"``: today's first plan is one that a certificate speaks of. ``"ask"``: there is a plan,
-    and the certified rule asks on. ``"unsure"``: everything is asked, and the plan is too likely to
-    fail. ``"granted"``: the decision is favourable. ``"no_plan"``: refused, and nothing to act on
-    yet. ``"not_certified"``: nothing is promised to anybody. ``"off_path"``: the person is not
-    where the advisor's certificate looks at people (asked in the policy's order up to the point
-    where its rule says "act", for the card's prices, under the operator's rules), and there is no
-    certificate for the state and the wishes they have; in a file, perhaps none that was tried.
-    ``"pending"``: a certificate for the state that the person is in is being made; look again.
-
-    ``deviations`` says how this person differs (one or more of ``DEVIATIONS``: facts of the start
-    set are not known, others were told out of order, they went on past the point where the rule
-    said "act", which was at step ``since`` of the path, something was declined, prices or limits on
-    plans are their own). ``for_wishes`` says that the certificate was made for
-    their state and wishes: see ``certify_for``.
-
-    ``signal`` is what the rule watches (none without a plan), ``tau`` its threshold (none without a
-    certificate).
+    Parameters
+    ----------
+    status
+        - ``"act"``: today's first plan is one that a certificate speaks of;
+        - ``"ask"``: there is a plan, and the certified rule asks on;
+        - ``"unsure"``: everything is asked, and the plan is too likely to fail;
+        - ``"granted"``: the decision is favourable;
+        - ``"no_plan"``: refused, and nothing to act on yet;
+        - ``"not_certified"``: nothing is promised to anybody;
+        - ``"off_path"``: the person is not where the advisor's certificate looks at people (asked
+          in the policy's order up to the point where its rule says "act", for the card's prices,
+          under the operator's rules), and there is no certificate for their state and wishes; in a
+          file, perhaps none that was tried;
+        - ``"pending"``: a certificate for their state is being made; look again.
+    signal
+        What the rule watches; None without a plan.
+    tau
+        The threshold of the rule; None without a certificate.
+    since
+        The step of the path at which the rule said "act" before; None: at no step before.
+    deviations
+        How the person differs from those whom the advisor's own certificate speaks of, of
+        ``DEVIATIONS``: facts of the start set are not known (``"start"``), others were told out of
+        order (``"order"``), they went on past the point where the rule said "act" (``"passed"``),
+        something was declined, prices or limits on plans are their own.
+    for_wishes
+        Whether the certificate is one that was made for their state and wishes.
     """
 
     status: Status
@@ -75,11 +85,19 @@ class Standing:
 
 @dataclass(frozen=True, eq=False)
 class PolicyPath:
-    """The states that people pass, sorted by person and step.
+    """The states that people pass when they are asked in the policy's order.
 
-    ``person`` (states,) is the row of the person, ``X`` (states, features) what is known in the
-    state, the start set first. ``missing_start`` and ``other_order`` (people,) say who is not on
-    the path: facts of the start set are missing, or others were told than the policy asked for.
+    Parameters
+    ----------
+    person
+        The person of each state, (states,); states are sorted by person and step.
+    X
+        The encoded facts that are known in it, (states, features); the first state of a person is
+        the start set.
+    missing_start
+        Of whom facts of the start set are missing, (people,).
+    other_order
+        Who told other facts than the policy asked for, (people,).
     """
 
     person: IntArray
@@ -92,40 +110,47 @@ class PolicyPath:
         """Who knows just what the policy has asked for so far, (people,)."""
         return ~(self.missing_start | self.other_order)
 
-    def earlier(self, person: int) -> Float32Array:
-        """The states of one person before the last, (states, features)."""
-        return np.asarray(self.X[self.person == person][:-1])
+    def passed(self, tau: Float64Array, k: int, asked: BoolArray, assess: Assess) -> BoolArray:
+        """Who was stopped by the rule at an earlier state, (people,).
 
-    def passed(
-        self, tau: float | Float64Array, k: int, asked: BoolArray, assess: Assess
-    ) -> BoolArray:
-        """Who of the people ``asked`` about (people,) was stopped by the rule at an earlier state,
-        (people,).
+        Of many people the last of these states is looked at first: there the rule stops most often,
+        and who was stopped is not looked at again. Of one person it is the first, since it is also
+        told when they could have acted.
 
-        ``tau`` is the threshold of everybody, or of each person, (people,).
-        Of many people the last of these states first: there the rule stops most often, and who was
-        stopped is not asked about again. Of one person the first, since it is also told when they
-        could have acted.
+        Parameters
+        ----------
+        tau
+            The threshold of each person, (people,).
+        k
+            As for plans that were made already.
+        asked
+            Who is looked at, (people,).
+        assess
+            Makes the assessments of earlier states.
         """
-        if isinstance(tau, np.ndarray):
-            everybody = np.zeros(len(asked), dtype=bool)
-            for each in np.unique(tau[asked]):
-                everybody |= self.passed(float(each), k, asked & (tau == each), assess)
-            return everybody
-        stopped = np.zeros(len(asked), dtype=bool)
-        is_last = np.append(self.person[1:] != self.person[:-1], True)
-        left, alone = np.flatnonzero(asked[self.person] & ~is_last), len(asked) == 1
-        while len(left):
-            changes = self.person[left][1:] != self.person[left][:-1]
-            chosen = left[np.append(True, changes) if alone else np.append(changes, True)]
-            stopped[self.person[chosen[assess(self.X[chosen]).stops(tau, k)]]] = True
-            left = left[~np.isin(left, chosen) & ~stopped[self.person[left]]]
+        stopped, alone = np.zeros(len(asked), dtype=bool), len(asked) == 1
+        earlier = np.append(self.person[1:] == self.person[:-1], False)
+        for each in np.unique(tau[asked]):
+            left = np.flatnonzero((asked & (tau == each))[self.person] & earlier)
+            while len(left):
+                changes = self.person[left][1:] != self.person[left][:-1]
+                chosen = left[np.append(True, changes) if alone else np.append(changes, True)]
+                stopped[self.person[chosen[assess(self.X[chosen]).stops(each, k)]]] = True
+                left = left[~np.isin(left, chosen) & ~stopped[self.person[left]]]
         return stopped
 
 
 def follow_policy(assessment: Assessment, rows: IntArray, assess: Assess) -> PolicyPath:
-    """The paths of some people, by row, as far as what they have told goes; ``person`` counts among
-    ``rows``.
+    """The paths of some people as far as what they have told goes.
+
+    Parameters
+    ----------
+    assessment
+        A batch of people.
+    rows
+        Which of them; the path numbers people by their position here.
+    assess
+        Makes the assessments of the states on the path.
     """
     X, start = assessment.X[rows], assessment.fitted.background.start  # noqa: N806
     known, alive = ~np.isnan(X), np.arange(len(rows))
@@ -147,11 +172,22 @@ def follow_policy(assessment: Assessment, rows: IntArray, assess: Assess) -> Pol
 
 
 class Standings(NamedTuple):
-    """Everybody's status, signal and threshold, (people,) each.
+    """Whether each person of a batch may act now.
 
-    ``planned`` are the rows that ``path`` and the other arrays (planned,) are about, if any:
-    ``passed``, who went on past the point where the advisor's rule said "act"; ``for_wishes``, for
-    whom a certificate of their own state was due; and ``certificate``, that one, or None.
+    Attributes
+    ----------
+    status, signal, tau
+        As in ``Standing``, (people,) each; NaN: there is none.
+    planned
+        The rows of people with a plan under an advisor with a certificate, (planned,).
+    path
+        The path of these; None if there are none.
+    passed
+        Who of them went on past the point where the advisor's rule said "act", (planned,).
+    for_wishes
+        For whom of them a certificate of their own state was due, (planned,).
+    certificate
+        That certificate, or None, (planned,).
     """
 
     status: ObjectArray
@@ -164,24 +200,15 @@ class Standings(NamedTuple):
     certificate: ObjectArray = np.zeros(0, dtype=object)
 
 
-class Certifying(NamedTuple):
-    """How certificates of people's own states are made.
-
-    ``everywhere``: for any state of knowledge, as in an interview. ``later`` runs calibrations
-    elsewhere (None: they are run at once), ``progress`` is called while they run here.
-    """
-
-    everywhere: bool = False
-    later: CertifyLater | None = None
-    progress: Progress | None = None
-
-
 def find_standings(
     assessment: Assessment,
     k: int,
     assess: Assess,
-    group: ObjectArray | None = None,
-    certifying: Certifying | None = None,
+    group: ObjectArray,
+    *,
+    everywhere: bool = False,
+    later: CertifyLater | None = None,
+    progress: Progress | None = None,
 ) -> Standings:
     """Whether each person may act now, in the words of ``Standing.status``.
 
@@ -200,15 +227,16 @@ def find_standings(
     assess
         Makes the assessments of earlier states.
     group
-        The label of each person's group, (people,); what is known of them says it unless it is
-        given.
-    certifying
-        For which states certificates are made, and where.
+        The label of each person's group, (people,); see ``FittedAdvisor.group_of``.
+    everywhere
+        Whether certificates are made for any state of knowledge, as in an interview.
+    later
+        Runs calibrations elsewhere; None: they are run at once.
+    progress
+        Called while a calibration runs here.
     """
     fitted, refused, signal = assessment.fitted, assessment.refused, assessment.signal(k)
-    certifying = certifying or Certifying()
-    labels = fitted.group_of(assessment.X) if group is None else group
-    status, tau = np.full(len(assessment), "granted", dtype=object), fitted.tau_for(labels)
+    status, tau = np.full(len(assessment), "granted", dtype=object), fitted.tau_for(group)
     status[refused] = "no_plan"
     status[refused & ~np.isnan(signal)] = "not_certified"
     planned = np.flatnonzero(refused & ~np.isnan(signal) & ~np.isnan(tau))
@@ -218,20 +246,18 @@ def find_standings(
     usual = path.on_path & ~np.logical_or.reduce(
         [wish[planned] for wish in assessment.wishes.values()]
     )
-    at_end, several = (
-        assessment.next[planned] < 0,
-        np.bincount(path.person, minlength=len(planned)) > 1,
-    )
-    looked = usual & (certifying.everywhere | ~at_end)
+    at_end = assessment.next[planned] < 0
+    several = np.bincount(path.person, minlength=len(planned)) > 1
+    looked = usual & (everywhere | ~at_end)
     passed = path.passed(own, k, looked, assess)
-    due = (~usual | passed | ~looked) & (certifying.everywhere | path.on_path)
+    due = (passed | ~looked) & (everywhere | path.on_path)
     # No certificate lets anybody act whose signal is above the ceiling: for them it stands for the
     # threshold.
     ceiling = fitted.promise.ceiling
     thresholds = np.where(watched > ceiling, ceiling, np.nan)
     certificate = np.full(len(planned), None, dtype=object)
     asked = np.flatnonzero(due & (watched <= ceiling))
-    made, pending = _find_certificates(assessment, planned[asked], labels, certifying)
+    made, pending = _find_certificates(assessment, planned[asked], group, later, progress)
     certificate[asked] = made
     thresholds[asked] = [np.nan if each is None else each.tau for each in made]
     words = _words(watched, thresholds, at_end)
@@ -240,9 +266,8 @@ def find_standings(
     own_words = _words(np.where(lacks, np.inf, watched), own, at_end)
     if fitted.promise.covers_everybody:
         own_words[at_end] = "act"
-    passed |= path.passed(
-        own, k, usual & ~looked & (words != own_words), assess
-    )  # elsewhere it makes no difference
+    # Of all others it makes no difference.
+    passed |= path.passed(own, k, usual & ~looked & (words != own_words), assess)
     for_wishes = ~usual | passed
     status[planned] = np.where(for_wishes, words, own_words)
     tau[planned] = np.where(for_wishes, thresholds, own)
@@ -250,7 +275,11 @@ def find_standings(
 
 
 def _find_certificates(
-    assessment: Assessment, rows: IntArray, group: ObjectArray, certifying: Certifying
+    assessment: Assessment,
+    rows: IntArray,
+    group: ObjectArray,
+    later: CertifyLater | None,
+    progress: Progress | None,
 ) -> tuple[ObjectArray, BoolArray]:
     """The certificates of the states of some people, by row; None where nothing is certified. And
     for whom one is still being made; (rows,) each.
@@ -262,12 +291,12 @@ def _find_certificates(
     pending = np.zeros(len(rows), dtype=bool)
     asked = np.arange(len(rows))
     if fitted.promise.groups is not None:
-        asked = np.array([i for i in asked if group[rows[i]] is not None], dtype=np.intp)
+        asked = np.flatnonzero(pd.notna(group[rows]))
     if not len(asked) or not len(fitted.calibration):
         return certificates, pending
     states, which = find_states(assessment, rows[asked], group)
     for i, state in enumerate(states):
-        made = find_certificate(fitted, state, certifying.later, certifying.progress)
+        made = find_certificate(fitted, state, later, progress)
         theirs = asked[which == i]
         pending[theirs] = made is None
         if made is not None and made.certified and made.tau is not None:
@@ -276,22 +305,29 @@ def _find_certificates(
 
 
 def find_states(
-    assessment: Assessment, rows: IntArray, group: ObjectArray | None = None
+    assessment: Assessment, rows: IntArray, group: ObjectArray
 ) -> tuple[list[State], IntArray]:
-    """The distinct states of some people, by row, and the position of each person's among them,
-    (rows,).
+    """The distinct states of some people.
 
-    ``group`` are labels of everybody (people,); what is known of them says it unless they are
-    given.
+    Parameters
+    ----------
+    assessment
+        A batch of people.
+    rows
+        Which of them.
+    group
+        The label of the group of everybody in the batch, (people,).
+
+    Returns
+    -------
+    tuple
+        The states, and the position of each person's state among them, (rows,).
     """
     fitted, people = assessment.fitted, assessment.people
     known, start = people.known[rows] & fitted.relevant, fitted.background.start
     declined = assessment.declined[rows]
     prices, names = people.costs[rows], np.array(fitted.schema.names)
-    limits = replace(people.overlay, never_ask=(), prices={})
-    limits = NO_OVERLAY if fitted.rules.tighten(limits) == fitted.rules else limits
-    labels = (fitted.group_of(assessment.X) if group is None else group)[rows]
-    columns = np.c_[known, declined, prices, pd.factorize(labels)[0]]
+    columns = np.c_[known, declined, prices, pd.factorize(group[rows])[0]]
     _, first, which = np.unique(columns, axis=0, return_index=True, return_inverse=True)
     states = [
         State(
@@ -299,13 +335,13 @@ def find_states(
             missing=tuple(names[start & ~known[i]].tolist()),
             declined=tuple(names[declined[i]].tolist()),
             overlay=replace(
-                limits,
+                assessment.limits,
                 prices={
                     str(names[j]): float(prices[i, j])
-                    for j in np.flatnonzero(prices[i] != fitted.card_costs)
+                    for j in np.flatnonzero(prices[i] != fitted.background.costs)
                 },
             ),
-            group=labels[i],
+            group=group[rows[i]],
         )
         for i in first
     ]
@@ -323,15 +359,18 @@ def find_standing(
     k: int,
     assess: Assess,
     group: ObjectArray,
-    certifying: Certifying,
+    later: CertifyLater | None,
+    progress: Progress | None,
 ) -> tuple[Standing, Certificate | None]:
     """The standing of the one person of ``assessment``, and the certificate under which they may
     act; None: they may not.
 
     The arguments are those of ``find_standings``.
     """
-    fitted, certifying = assessment.fitted, certifying._replace(everywhere=True)
-    standings = find_standings(assessment, k, assess, group, certifying)
+    fitted = assessment.fitted
+    standings = find_standings(
+        assessment, k, assess, group, everywhere=True, later=later, progress=progress
+    )
     status: Status = standings.status[0]
     tau = None if np.isnan(standings.tau[0]) else float(standings.tau[0])
     if status in ("granted", "no_plan"):
@@ -346,7 +385,7 @@ def find_standing(
     if standings.passed[0]:
         least = float(fitted.tau_for(group)[0])
         since = next(
-            i for i, state in enumerate(path.earlier(0)) if assess(state[None]).stops(least, k)[0]
+            i for i, state in enumerate(path.X[:-1]) if assess(state[None]).stops(least, k)[0]
         )
     made = standings.certificate[0] if status == "act" else None
     return Standing(status, signal, tau, since, deviations, for_wishes=True), made

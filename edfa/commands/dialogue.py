@@ -5,8 +5,7 @@ person may act.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
-from edfa.advice.assessment import Question
-from edfa.data.encode import Levels
+from edfa.advice.assessment import Question, possible_answers
 from edfa.errors import DataError, FactError
 from edfa.text import narrate, phrases
 from edfa.text.answers_in_words import choice_keys, parse_answer, words_of
@@ -105,10 +104,8 @@ class Dialogue:
 
     def _start_question(self, name: str) -> Question:
         """A question of the start set, with the answers it may have."""
-        column, cost = self.interview.fitted.encoder[name], self.schema[name].cost
-        if isinstance(column, Levels):
-            return Question(name, cost, 0.0, "policy", choices=column.levels)
-        return Question(name, cost, 0.0, "policy", low=column.low, high=column.high)
+        answers = possible_answers(self.interview.fitted.encoder[name])
+        return Question(name, self.schema[name].cost, 0.0, "policy", **answers)
 
     def _ask_on(self) -> None:
         """Put the questions of the policy; who may act is shown the plan and asked whether to go

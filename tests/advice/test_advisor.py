@@ -223,7 +223,9 @@ def test_who_could_have_acted_before_is_found_at_whatever_step(searcher):
         stops = np.zeros(len(facts), dtype=bool)
         stops[person[each.refused & (signal <= tau)]] = True
         asked = np.arange(len(facts)) % 3 > 0
-        assert np.array_equal(path.passed(float(tau), 3, asked, assess), stops & asked)
+        assert np.array_equal(
+            path.passed(np.full(len(facts), tau), 3, asked, assess), stops & asked
+        )
         found.add(int(stops.sum()))
     assert len(found) > 2
 

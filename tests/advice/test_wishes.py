@@ -24,7 +24,7 @@ from edfa.advice import promise as module
 from edfa.advice.assessment import Assessment
 from edfa.advice.batch import advise
 from edfa.advice.promise import State, draw_judges, dry_run_advisor, find_certificate, observe
-from edfa.advice.standing import Certifying, find_standings, find_states
+from edfa.advice.standing import find_standings, find_states
 from edfa.certification import RecourseCertifier
 from edfa.certification.certificate import GroupCertificates
 from edfa.certification.rcps import choose_anchor
@@ -105,6 +105,11 @@ def _by_hand(advisor, wishes, X):  # noqa: N803
     return Records(
         seed=np.zeros(n), step=np.zeros(n), spent=np.zeros(n), signal_name="survival", **columns
     )
+
+
+def states_of(assessment, rows):
+    """The distinct states of some people, whose groups are what is known of them."""
+    return find_states(assessment, rows, assessment.fitted.group_of(assessment.X))
 
 
 @pytest.mark.parametrize(
@@ -218,13 +223,13 @@ def test_wishes_of_people_are_read_off_their_assessment():
     costs[2, TABLE.schema.index("job")] = 9
     assessment = Assessment.of(fitted(), facts, overlay=own)
     assessment = replace(assessment, people=replace(assessment.people, costs=costs))
-    distinct, which = find_states(assessment, np.arange(3))
+    distinct, which = states_of(assessment, np.arange(3))
     limits = Overlay(locked=("purpose",), max_changes=2)
     common = {"known": ("checking_status",), "declined": ("duration",)}
     assert distinct[which[0]] == State(**common, overlay=limits)
     assert distinct[which[1]] == State(**common, overlay=limits, missing=("age",))
     assert distinct[which[2]] == State(**common, overlay=replace(limits, prices={"job": 9.0}))
-    empty, _ = find_states(Assessment.of(fitted(), facts, overlay=Overlay()), np.array([0]))
+    empty, _ = states_of(Assessment.of(fitted(), facts, overlay=Overlay()), np.array([0]))
     assert empty == [State(known=("checking_status",))]
 
 
@@ -437,7 +442,7 @@ OWN = {
 def test_who_has_wishes_may_act_under_a_certificate_of_their_own(deviation):
     advisor = strict()
     held = list(_people(advisor, **OWN[deviation]))
-    (wishes,), _ = find_states(held[0].assessment, np.arange(1))
+    (wishes,), _ = states_of(held[0].assessment, np.arange(1))
     certificate = find_certificate(advisor.fitted, wishes)
     assert certificate.certified
     for interview in held:
@@ -505,7 +510,7 @@ def test_who_declines_is_certified_for_what_is_known():
                     "ask" if state.question else "unsure",
                 )
                 continue
-            (wishes,), _ = find_states(state.assessment, np.arange(1))
+            (wishes,), _ = states_of(state.assessment, np.arange(1))
             assert "declined" in standing.deviations
             assert set(wishes.known) == {*state.log.facts} - {*advisor.schema.start}
             assert set(wishes.declined) == {*state.log.declined}
@@ -603,13 +608,14 @@ def test_a_file_makes_certificates_only_where_the_policy_would_be(monkeypatch):
         Assessment.of(fitted_advisor, facts),
         partial(Assessment.of, fitted_advisor),
     )
-    standings = find_standings(assessment, 3, assess)
+    group = fitted_advisor.group_of(facts)
+    standings = find_standings(assessment, 3, assess, group)
     assert not [wishes for wishes in made if wishes.missing or wishes.declined]
     off = standings.path.missing_start | standings.path.other_order
     assert off.sum() > 10
     assert set(standings.status[standings.planned[off]]) <= {"off_path", "ask", "unsure"}
     few = len(made)
-    find_standings(assessment, 3, assess, certifying=Certifying(everywhere=True))
+    find_standings(assessment, 3, assess, group, everywhere=True)
     assert len(made) > few
 
 
