@@ -1,14 +1,14 @@
 """German credit from table to receipt: fit an advisor, interview one applicant, and write a
 report.
+
+``run_demo`` does the work; ``story`` and ``report`` tell it as text and as an HTML page.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from markupsafe import Markup
 
 from edfa.advice.advisor import Advisor
@@ -33,15 +33,14 @@ __all__ = ["Demo", "Turn", "report", "run_demo", "story", "write_report"]
 METHOD = "eamb"
 RULES = Rules(max_months=12)  # on top of the card's: who needs a loan does not wait for years
 ALPHA = 0.2
-# the lender decides by the whole application; 200 calibration people carry this promise
-REFERENCE = "all_features"
+MOST = 40  # people who are interviewed
 ENOUGH = 2  # questions, and plans, that make an interview worth watching
 Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One question, its answer and the decision after it, all in words."""
+    """One question, its answer and the decision after it, all in the person's language."""
 
     question: str
     answer: str
@@ -52,7 +51,18 @@ class Turn:
 class Demo:
     """A fitted advisor and one applicant, interviewed until they may act.
 
-    ``facts`` are all of the applicant's answers, also those that were not asked for.
+    Parameters
+    ----------
+    table
+        German credit.
+    advisor
+        The advisor that was fitted on it.
+    facts
+        All of the applicant's answers by feature name, also those that were not asked for.
+    interview
+        The interview, as far as it went.
+    turns
+        Its questions.
     """
 
     table: Table
@@ -75,23 +85,18 @@ class Demo:
         """
         if self.plan is None:
             return None
-        encoder, model, schema = self.table.encoder, self.advisor.fitted.model, self.table.schema
-        row = encoder.encode_person(self.facts)
-        for change in self.plan.changes:
-            at = schema.index(change.feature)
-            row[at] = encoder.encode_person({change.feature: change.after})[at]
-        return (
-            int(model.decide(model.predict_proba(row[None]))[0]) == self.advisor.fitted.favourable
-        )
+        fitted, after = self.advisor.fitted, {c.feature: c.after for c in self.plan.changes}
+        row = fitted.encoder.encode_person({**self.facts, **after})
+        return bool(fitted.model.predict(row[None])[0] == fitted.favourable)
 
     def summary(self) -> dict[str, Any]:
-        """The result of the demo as data that JSON can hold."""
+        """The result of the demo by name, as data or as nouns with ``to_json``."""
         certificate, interview = self.advisor.certificate, self.interview
         return {
             "units": dict(self.advisor.fitted.blanket.units),
             "certificate": certificate.zone,
             "alpha": certificate.alpha,
-            "evaluation": json.loads(self.advisor.evaluation_.to_json()),
+            "evaluation": self.advisor.evaluation_,
             "asked": [name for moment in interview.timeline[1:] for name in moment.facts],
             "plans": [str(plan) for plan in interview.plans()],
             "may_act": interview.standing.may_act,
@@ -104,41 +109,43 @@ def run_demo(language: str = "en", progress: Callable[[str, int, int], None] | N
 
     Preferred are people who may act after at least two questions and before the last one, and have
     a choice of plans; of these, the one whose first plan is the likeliest to last.
+
+    Parameters
+    ----------
+    language
+        The language of the interview, ``"en"`` or ``"de"``.
+    progress
+        As for ``Advisor.fit``.
     """
     phrases.table(language)  # an unknown language is an error before any work
     table = load("german")
-    settings: dict[str, Any] = {"alpha": ALPHA, "reference": REFERENCE}
-    advisor = Advisor(blanket=METHOD, threshold="balanced", rules=RULES, **settings).fit(
-        table, progress
-    )
-    demos = [
-        _interview(advisor, table, facts, language) for facts in _refused_people(advisor, table)
-    ]
-    early = [
-        demo
-        for demo in demos
-        if demo.interview.standing.may_act and demo.interview.question is not None
-    ]
-    return max(early or demos, key=_worth_watching)
+    # The lender decides by the whole application; 200 calibration people carry this promise.
+    advisor = Advisor(
+        blanket=METHOD, threshold="balanced", rules=RULES, alpha=ALPHA, reference="all_features"
+    ).fit(table, progress)
+    people = _refused_people(advisor, table)
+    return max((_interview(advisor, table, facts, language) for facts in people), key=_interest)
 
 
-def _worth_watching(demo: Demo) -> tuple[int, int, float]:
-    """Enough questions, then a choice of plans, then how likely the first plan is to last."""
-    plans = demo.interview.plans()
-    survival = plans[0].survival if plans else None
-    return min(len(demo.turns), ENOUGH), min(len(plans), ENOUGH), survival or 0.0
-
-
-def _refused_people(advisor: Advisor, table: Table, limit: int = 40) -> list[Facts]:
-    """Test people who are refused if everything is known, and all of whose values occur in
-    training.
+def _interest(demo: Demo) -> tuple[bool, int, int, float]:
+    """Whether the person may act early, then enough questions, then a choice of plans, then how
+    likely the first plan is to last.
     """
-    model, test = advisor.fitted.predictor, table.test
-    decided = np.asarray(model.decide(model.predict_proba(test.X)))
-    frame = test.frame[list(table.schema.names)].reset_index(drop=True)
-    familiar = (table.encoder.decode(test.X) == frame).all(axis=1).to_numpy()
-    chosen = np.flatnonzero(familiar & (decided != advisor.fitted.favourable))[:limit]
-    people: Any = frame.iloc[chosen].to_dict("records")
+    interview, plans = demo.interview, demo.interview.plans()
+    early = interview.standing.may_act and interview.question is not None
+    survival = plans[0].survival if plans else None
+    return early, min(len(demo.turns), ENOUGH), min(len(plans), ENOUGH), survival or 0.0
+
+
+def _refused_people(advisor: Advisor, table: Table) -> list[Facts]:
+    """Test people who are refused if everything is known, and all of whose values occur in
+    training; ``MOST`` at most.
+    """
+    fitted, X = advisor.fitted, table.test.X  # noqa: N806
+    frame = table.test.frame[list(table.schema.names)].reset_index(drop=True)
+    familiar = (table.encoder.decode(X) == frame).all(axis=1).to_numpy()
+    refused = fitted.predictor.predict(X) != fitted.favourable
+    people: Any = frame[familiar & refused].head(MOST).to_dict("records")
     return list(people)
 
 
@@ -195,12 +202,14 @@ def story(demo: Demo) -> list[tuple[str, list[str]]]:
         for line in (f"? {turn.question}", f"> {turn.answer}", f"  {turn.decision}")
     ]
     plans = [f"{i}. {text}" for i, text in enumerate(sentences["plans"], 1)]
+    became = "worked" if demo.lasts else "failed"  # the applicant is not told
+    became = "all_asked" if demo.interview.question is None else became
     evaluation = _say(demo, "on_test", text=_evaluation(demo))
     promise = demo.advisor.certificate.words(demo.interview.language)
     return [
         (_say(demo, "one_applicant"), [_start(demo), *turns]),
         (_say(demo, "what_told"), [*sentences["decision"], *plans, *sentences["standing"]]),
-        (_say(demo, "rest"), [_afterwards(demo)]),
+        (_say(demo, "rest"), [_say(demo, became)]),
         (_say(demo, "counting"), _units(demo)),
         (_say(demo, "acting"), [promise, evaluation]),
     ]
@@ -225,8 +234,8 @@ def _units(demo: Demo) -> list[str]:
     """Each parent or child of the outcome by its label, with the facts that count only with it."""
     blanket = demo.advisor.fitted.blanket
     units = {**blanket.units, **dict.fromkeys(blanket.unattached, ())}
-    said = {feature.name: feature.said(demo.interview.language) for feature in demo.table.schema}
-    labels = {name: words.label for name, words in said.items()}
+    language, schema = demo.interview.language, demo.table.schema
+    labels = {feature.name: feature.said(language).label for feature in schema}
     return [
         _say(demo, "together", fact=labels[head], others=", ".join(labels[name] for name in behind))
         if behind
@@ -261,13 +270,6 @@ def _evaluation(demo: Demo) -> str:
         return f"{known} {_say(demo, 'evaluation_nobody')}"
     risk = phrases.percent(test.risk or 0.0, language, 1)
     return f"{known} {_say(demo, 'evaluation_risk', n=phrases.number(test.n, language), risk=risk)}"
-
-
-def _afterwards(demo: Demo) -> str:
-    """Whether the first plan would have lasted; the applicant is not told this."""
-    if demo.interview.question is None:
-        return _say(demo, "all_asked")
-    return _say(demo, "worked" if demo.lasts else "failed")
 
 
 def write_report(demo: Demo, folder: Path) -> Path:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from edfa.acquisition.base import Policy
 from edfa.acquisition.loop import Budget
@@ -18,11 +18,11 @@ from edfa.advice.evaluation import evaluate
 from edfa.advice.factory import (
     Threshold,
     add_committee,
+    blanket_of_model,
     check_settings,
     keep_path,
     new_policy,
     new_predictor,
-    new_searcher,
     policy_and_signal,
 )
 from edfa.advice.fitted import (
@@ -37,7 +37,6 @@ from edfa.advice.interview import Interview
 from edfa.advice.on_workers import Cluster, open_pool, roll_out_remote
 from edfa.advice.promise import certify_people, choose_reference, dry_run, learn_judges, roll_out
 from edfa.advice.receipt import Receipt, Verification
-from edfa.advice.user_model import blanket_of_model, check_reference
 from edfa.advice.verify import verify
 from edfa.artifacts import MANIFEST, readable
 from edfa.blanket.discovery import discover
@@ -49,12 +48,13 @@ from edfa.certification.risk_curve import Target
 from edfa.data.rules import NO_RULES, Overlay, Rules
 from edfa.data.schema import Schema
 from edfa.data.table import Table
-from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError
+from edfa.errors import DataError, MismatchError, SettingError
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.predictors.monotone import DirectionCheck
 from edfa.predictors.user_model.fidelity import Fidelity
 from edfa.predictors.user_model.usage import UsageReport
 from edfa.reading import check_seed
+from edfa.recourse import SEARCHERS
 from edfa.recourse.searcher import Searcher
 from edfa.text import summaries
 
@@ -171,16 +171,12 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         check_seed(self.seed)
         anchor = 0.0 if self.target in ("early", "act") else None
         RecourseCertifier(self.alpha, self.delta, target=self.target, anchor=anchor)
-        if self.reference not in ("auto", *REFERENCES):
-            raise UnknownNameError("reference", self.reference, ("auto", *REFERENCES))
         if self.committee and self.committee < 2:
             raise SettingError(f"committee: 0, or at least 2 models, not {self.committee!r}")
         for name in ("min_survival", "min_need"):
             if not 0 <= (getattr(self, name) or 0) <= 1:
                 raise SettingError(f"{name}: a share from 0 to 1, not {getattr(self, name)!r}")
-        check_reference(self.predictor, self.reference)
-        names = ("blanket", "predictor", "policy", "searcher", "signal", "threshold")
-        check_settings(**{name: getattr(self, name) for name in names})
+        check_settings(self.get_params(deep=False))
         if not isinstance(self.rules, Rules | None):
             raise SettingError(f"rules: Rules(...) or None, not {self.rules!r}")
 
@@ -208,11 +204,8 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
                 "an advisor is fitted on a whole table, which it splits; this is a "
                 f"{table.part} part"
             )
-        train, calibration, test = (  # an empty one is an error at once
-            table.train,
-            table.calibration,
-            table.test,
-        )
+        # An empty one is an error at once.
+        train, calibration, test = table.train, table.calibration, table.test
         settings = (self.predictor, table, self.threshold, self.seed)
         unfitted = new_predictor(*settings, obey_directions=self.obey_directions)
         rules = self._rules(table.schema)
@@ -263,22 +256,15 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         report("policy", 0, 1)
         rules = self._rules(train.schema)
         given = None if rules == NO_RULES else rules
-        searcher = new_searcher(self.searcher)
+        named = isinstance(self.searcher, str)
+        searcher = SEARCHERS[self.searcher]() if named else clone(self.searcher)
         usual_policy, usual_signal = policy_and_signal(self.searcher)
-        chosen = usual_policy if self.policy is None else self.policy
-        asked = blanket
-        if model.usage_ is not None:
-            asked = blanket_of_model(model.usage_, blanket, train.schema)
-        policy = new_policy(chosen, asked, searcher, train.schema, given)
-        add_committee(
-            searcher,
-            policy,
-            train,
-            model,
-            self.committee,
-            all_features=all_features,
-            seed=self.seed,
-        )
+        asked, usage = blanket, model.usage_
+        if usage is not None:
+            asked = blanket_of_model(usage, blanket, train.schema)
+        policy = new_policy(self.policy or usual_policy, asked, searcher, train.schema, given)
+        settings: dict[str, Any] = {"all_features": all_features, "seed": self.seed}
+        add_committee(searcher, policy, train, model, self.committee, **settings)
         searcher.fit(train)
         if not model.refits:
             policy.set_params(aligned=False)
@@ -286,13 +272,12 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
             train, model.acquisition_model, n_jobs=n_jobs, progress=partial(report, "policy")
         )
         model = keep_path(model, policy, searcher, self.budget, given, self.seed)
-        signal = usual_signal if self.signal is None else self.signal
         fitted = replace(
             FittedAdvisor.of(train, model, blanket, policy, searcher),
             budget=self.budget,
             operator_rules=rules,
             promise=Promise(
-                Ending(signal=signal, target=self.target, alpha=self.alpha),
+                Ending(signal=self.signal or usual_signal, target=self.target, alpha=self.alpha),
                 self.delta,
                 min_survival=self.min_survival,
                 min_need=model.default_need if self.min_need is None else self.min_need,

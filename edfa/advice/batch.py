@@ -22,10 +22,9 @@ from edfa.data.encode import Flag
 from edfa.data.partial import encode_partial
 from edfa.data.rules import Overlay
 from edfa.predictors.user_model.given import Given, numbers_given
-from edfa.recourse.plans import Plans
 from edfa.recourse.reasons import NoPlanReasons
 from edfa.text.flags import flag_sentence
-from edfa.typing import BoolArray, Float32Array, IntArray, ObjectArray
+from edfa.typing import Float32Array, IntArray, ObjectArray
 
 __all__ = ["COLUMNS", "advise"]
 
@@ -177,6 +176,10 @@ def _advise(
     plans, question = assessment.plans(k), assessment.next
     names = np.array([*fitted.schema.names, None], dtype=object)
     prices = assessment.people.costs[np.arange(len(assessment)), question]
+    own, first = plans.to_dicts(), np.searchsorted(plans.of, np.arange(len(X) + 1)).tolist()
+    reason, without = np.full(len(X), None, dtype=object), assessment.refused & ~plans.legal
+    if without.any() and isinstance(plans.reasons, NoPlanReasons):
+        reason[without] = plans.reasons.reasons[without]
     return {
         "outcome": np.array(fitted.schema.classes, dtype=object)[assessment.decision],
         "probability": assessment.chance,
@@ -184,25 +187,6 @@ def _advise(
         "question": names[question],
         "cost": np.where(question >= 0, prices, np.nan),
         "status": find_standings(assessment, k, assess, group, later=certify_later).status,
-        "plans": _texts(plans),
-        "reason": _reasons(plans, assessment.refused),
+        "plans": [json.dumps(own[start:end], ensure_ascii=False) for start, end in pairwise(first)],
+        "reason": reason,
     }
-
-
-def _texts(plans: Plans) -> ObjectArray:
-    """Everybody's plans as one JSON list of ``Plan.to_dict``, (people,)."""
-    rows = plans.to_dicts()
-    first = np.searchsorted(plans.of, np.arange(len(plans.people) + 1)).tolist()
-    return np.array(
-        [json.dumps(rows[start:end], ensure_ascii=False) for start, end in pairwise(first)],
-        dtype=object,
-    )
-
-
-def _reasons(plans: Plans, refused: BoolArray) -> ObjectArray:
-    """Why refused people have no plan, (people,); None for everybody else."""
-    reasons = np.full(len(refused), None, dtype=object)
-    rows = np.flatnonzero(refused & ~plans.legal)
-    if len(rows) and isinstance(plans.reasons, NoPlanReasons):
-        reasons[rows] = plans.reasons.reasons[rows]
-    return reasons

@@ -1,5 +1,6 @@
 """People to certify on: all that matters is known of them, and they are strangers to the advisor.
 
+``CalibrationPeople.of`` is the entry; ``encode_complete`` encodes without checking who they are.
 They are neither the training people again, nor one person many times. Two people may have the same
 facts by chance, the more often the fewer facts there are; how often that happens is seen among
 people of whom it is known that they are others.
@@ -53,8 +54,22 @@ class CalibrationPeople:
 
     @classmethod
     def of(cls, people: Any, fitted: FittedAdvisor) -> "CalibrationPeople":
-        """From a table, a frame or encoded rows; DataError for people that no certificate may be
-        made on.
+        """People to certify on.
+
+        Parameters
+        ----------
+        people
+            A table, a frame without an outcome, or encoded rows; see ``encode_complete``.
+        fitted
+            The advisor.
+
+        Raises
+        ------
+        EmptyTableError
+            If there is nobody.
+        DataError
+            If somebody is not known well enough, they are the training people, or the same people
+            again and again.
         """
         complete = encode_complete(people, fitted)
         if not len(complete.X):
@@ -71,13 +86,25 @@ class CalibrationPeople:
 
 
 def encode_complete(people: Any, fitted: FittedAdvisor) -> CalibrationPeople:
-    """Encode a table, a frame without an outcome, or rows that are encoded already.
+    """Encode complete people.
 
-    A table's own people are taken as they are, however far from the training people. A frame is
-    read as a file of people is: a value that cannot be understood, or a gap where training people
-    had none, is a DataError that names its row. That is so for what the advisor asks; features that
-    nobody is asked for may be empty, wrong or not there, unless the promise is held against a model
-    of all features, or people's groups are told by them.
+    Parameters
+    ----------
+    people
+        A table, whose people are taken as they are, however far from the training people; a frame,
+        which is read as a file of people is; or encoded rows, (people, features).
+    fitted
+        The advisor.
+
+    Raises
+    ------
+    ColumnError
+        If a frame lacks a feature that is needed.
+    DataError
+        If a value of a frame cannot be understood, or is missing where training people had no gap;
+        the message names the row. Features that nobody is asked for may be empty, wrong or not
+        there, unless the promise is held against a model of all features, or people's groups are
+        told by them.
     """
     if isinstance(people, np.ndarray):
         group, name = fitted.group_of(people), fitted.promise.groups
@@ -86,12 +113,11 @@ def encode_complete(people: Any, fitted: FittedAdvisor) -> CalibrationPeople:
             raise DataError(f"row {row}: {name} is empty; {_why_needed(fitted, name)}")
         return CalibrationPeople(people, np.zeros(len(people), dtype=bool), group)
     if isinstance(people, Table):
-        columns = [
-            column
+        outside = [
+            column.outside(people.frame[column.name])
             for column, counts in zip(fitted.encoder.columns, fitted.relevant, strict=True)
             if counts
         ]
-        outside = [column.outside(people.frame[column.name]) for column in columns]
         X = fitted.encoder.encode(people.frame)  # noqa: N806
         fitted.model.remember(X, people.frame)
         return CalibrationPeople(X, np.logical_or.reduce(outside), fitted.group_of(people))
@@ -102,18 +128,14 @@ def _encode_frame(frame: pd.DataFrame, fitted: FittedAdvisor) -> CalibrationPeop
     """``encode_complete`` of a frame."""
     needed = _needed(fitted)
     names = np.array(fitted.schema.names)[needed].tolist()
-    absent = [
-        name
-        for name in names
-        if name not in frame.columns and not fitted.asked[fitted.schema.index(name)]
-    ]
-    if absent:
-        nearest = hint(absent[0], frame.columns)
-        why = _why_needed(fitted, absent[0])
-        raise ColumnError(f"the table has no column {absent[0]!r}{nearest}; {why}")
+    for name in names:
+        if name not in frame.columns and not fitted.asked[fitted.schema.index(name)]:
+            nearest, why = hint(name, frame.columns), _why_needed(fitted, name)
+            raise ColumnError(f"the table has no column {name!r}{nearest}; {why}")
     check_columns(frame, names)
     encoded = encode_partial(frame, fitted.encoder, fitted.schema, needed)
-    for row in sorted(encoded.errors):
+    if encoded.errors:
+        row = min(encoded.errors)
         raise DataError(f"row {row}: {encoded.errors[row]}")
     for column, counts in zip(fitted.encoder.columns, needed, strict=True):
         if column.name in frame.columns:
@@ -137,8 +159,7 @@ def _needed(fitted: FittedAdvisor) -> BoolArray:
     """The features that must be known of everybody, (features,)."""
     if fitted.promise.reference == "all_features":
         return np.ones(len(fitted.schema), dtype=bool)
-    is_group = np.array([name == fitted.promise.groups for name in fitted.schema.names])
-    return np.asarray(fitted.asked | is_group)
+    return np.asarray(fitted.asked | np.isin(fitted.schema.names, [fitted.promise.groups]))
 
 
 def _why_needed(fitted: FittedAdvisor, name: str) -> str:
@@ -151,7 +172,7 @@ def _why_needed(fitted: FittedAdvisor, name: str) -> str:
 
 
 def _check_not_repeated(X: Float32Array, train: Float32Array) -> None:  # noqa: N803
-    """Refuse encoded rows (people, features) that are the same people again and again: a DataError.
+    """Refuse encoded rows that are the same people again and again: a DataError.
 
     A bound speaks of as many people as there are, so that copies of one person promise what nobody
     has looked at. Where few facts are known, strangers have the same ones, too: training rows, just
@@ -198,11 +219,12 @@ def check_disjoint_from_training(
         explains: as often as the advisor's own calibration people have one.
     """
     shown, train = np.asarray(~np.isnan(X).any(axis=0)), fitted.train
-    same_split = isinstance(people, Table) and people.part == "train"
-    if same_split and (people.name, people.seed, len(people)) == (
-        train.name,
-        train.seed,
-        len(train),
+    origin = (train.name, train.seed, len(train), "train")
+    if isinstance(people, Table) and origin == (
+        people.name,
+        people.seed,
+        len(people),
+        people.part,
     ):
         raise DataError("these are the people the advisor was fitted on; certify on others")
     rows, learnt, others = (row_keys(part, shown) for part in (X, train.X, fitted.calibration))
@@ -247,8 +269,8 @@ def _repeats(rows: list[bytes], size: int) -> int:
 
 
 def _by_chance(count: int, n: int, seen: int, of: int) -> float:
-    """The probability that at least ``count`` of n are twins if each is one as often as ``seen`` of
-    ``of`` were.
+    """The probability that at least ``count`` of ``n`` people are twins of somebody if each is one
+    as often as ``seen`` of ``of`` others were.
     """
     rate = (seen + 1) / (of + 2)
     return float(special.betainc(count, n - count + 1, rate)) if count else 1.0

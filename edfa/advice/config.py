@@ -131,7 +131,7 @@ def parse_advisor(
     for key, (section, registry, left_out) in DESCRIBED.items():
         parts = {
             name: _part(name, part, registry, left_out, f"{where}: {section}.{name}")
-            for name, part in (given.pop(section, None) or {}).items()
+            for name, part in given.pop(section, {}).items()
         }
         if given.get(key) in parts:
             given[key] = parts[given[key]]
@@ -141,9 +141,12 @@ def parse_advisor(
     elif rules is not None:
         given["rules"] = Rules.parse(rules, f"{where}: rules")
     apart = {key: given.pop(key) for key in ("cap", "jobs", "compare_free") if key in given}
-    model = _with_paths(given.pop("model", None), folder)
-    if model is not None and "predictor" in given:
-        raise SchemaError(f"{where}: predictor: the user model of [model] decides, not another")
+    model = given.pop("model", None)
+    if model is not None:
+        if "predictor" in given:
+            raise SchemaError(f"{where}: predictor: the user model of [model] decides, not another")
+        like = model.like and str(folder / model.like)
+        model = replace(model, file=str(folder / model.file), like=like)
     return AdvisorFile(given, model, **apart)
 
 
@@ -154,7 +157,20 @@ def _part(
     leave_out: frozenset[str],
     where: str,
 ) -> Any:
-    """Make a predictor or searcher, not fitted, from its section."""
+    """Make a predictor or searcher, not fitted, from its section.
+
+    Parameters
+    ----------
+    name, values
+        The name of the section, and its keys: ``of`` names the class, by default as the section
+        is called; the others are settings.
+    registry
+        The classes by name.
+    leave_out
+        Settings that the table gives, not the file.
+    where
+        What error messages begin with.
+    """
     of = values.get("of", name)
     if not isinstance(of, str) or of not in registry:
         raise SchemaError(f"{where}.of: {UnknownNameError(registry.what, of, registry)}")
@@ -165,11 +181,3 @@ def _part(
         return kind(**{key: getattr(checked, key) for key in settings})
     except EdfaError as error:
         raise type(error)(f"{where}: {error}") from None
-
-
-def _with_paths(model: ModelFile | None, folder: Path) -> ModelFile | None:
-    """A model's paths, from the folder of the file that names them."""
-    if model is None:
-        return None
-    like = None if model.like is None else str(folder / model.like)
-    return replace(model, file=str(folder / model.file), like=like)

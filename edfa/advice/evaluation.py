@@ -37,15 +37,29 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Outcomes:
-    """What becomes of some people.
+    """What becomes of some people whom an advisor has not met.
 
-    ``cost`` is what a person costs until they stop. Of ``n`` people who were told to act, a share
-    ``risk`` did the plan and were still refused by what the promise is held against, with the
-    standard error ``risk_error``, and a share ``wasted`` would have been granted without it.
-    ``early`` is the share of people with a plan who were told to act before their last question,
-    ``acting`` of those who were told to act at all; ``changes`` and ``effort`` are the means of
-    what they do. Nobody is told to act by an advisor without a certificate. ``refused`` is the
-    share of people refused at the end, ``coverage`` the share of those who have a plan there.
+    Parameters
+    ----------
+    people
+        Their number.
+    cost
+        The mean of what a person costs until they stop.
+    refused
+        The share of people who are refused at the end.
+    coverage
+        The share of those who have a plan there; None: nobody is refused.
+    n
+        How many were told to act; 0 for an advisor without a certificate.
+    early, acting
+        Of people with a plan, the share told to act before their last question, and at all.
+    risk, risk_error
+        Of the ``n``, the share who did the plan and were still refused by what the promise is held
+        against, and its standard error.
+    wasted
+        Of the ``n``, the share who would have been granted without a plan.
+    changes, effort
+        The means of what the ``n`` change, and of its effort.
     """
 
     people: int
@@ -53,9 +67,9 @@ class Outcomes:
     refused: float
     coverage: float | None
     n: int
-    risk: float | None
-    risk_error: float | None
     early: float | None
+    risk: float | None = None
+    risk_error: float | None = None
     wasted: float | None = None
     acting: float | None = None
     changes: float | None = None
@@ -93,18 +107,24 @@ class GroupEvaluation(Outcomes):
 
 @dataclass(frozen=True, kw_only=True)
 class AdvisorEvaluation(Outcomes):
-    """An advisor on people it has not met.
+    """An advisor on people it has not met; ``evaluate`` makes it.
 
-    ``accuracy`` is that of the decision where people stop (early under the certificate, or at the
-    end), ``accuracy_end`` at the end of the policy's order, ``accuracy_all`` of the model that
-    knows every feature; ``cost_end`` is what a person costs to the end, ``cost_all`` for
-    everything.
-
-    ``fidelity`` is how near what is said before everything is known comes to a user model, if one
-    decides. ``base_rate`` is the share of the commonest class, which somebody who knows nothing is
-    right about, and ``auroc`` how well the model at the end tells the favourable class from the
-    rest (0.5: not at all). ``groups`` has what becomes of each group of people, by its label, if
-    the advisor has groups.
+    Parameters
+    ----------
+    accuracy
+        That of the decision where people stop (early under the certificate, or at the end).
+    accuracy_end, accuracy_all
+        That at the end of the policy's order, and of the model that knows every feature.
+    cost_end, cost_all
+        The mean of what a person costs to the end, and the price of everything.
+    base_rate
+        The share of the commonest class, which somebody who knows nothing is right about.
+    auroc
+        How well the model at the end tells the favourable class from the rest (0.5: not at all).
+    groups
+        What becomes of each group of people, by its label, if the advisor has groups.
+    fidelity
+        How near what is said before everything is known comes to a user model, if one decides.
     """
 
     accuracy: float
@@ -154,7 +174,22 @@ class AdvisorEvaluation(Outcomes):
 
 
 def evaluate(fitted: FittedAdvisor, people: Table, rollout: Rollout) -> AdvisorEvaluation:
-    """Compare what ``roll_out`` found about some people with their true outcomes."""
+    """Compare what ``roll_out`` found about some people with their true outcomes.
+
+    Parameters
+    ----------
+    fitted
+        The advisor, with its certificate.
+    people
+        The people, with their outcomes: the test part of the advisor's table.
+    rollout
+        What was asked, planned and found of them, in the same order.
+
+    Raises
+    ------
+    UnfittedError
+        If the advisor has no certificate.
+    """
     trajectory, labels = rollout.trajectory, fitted.group_of(people)
     if fitted.promise.certificate is None:
         raise UnfittedError("there is no certificate to check; call certify(people) first")
@@ -188,10 +223,17 @@ def evaluate(fitted: FittedAdvisor, people: Table, rollout: Rollout) -> AdvisorE
 
 
 def fidelity_of(model: Predictor, X: Float32Array, trajectory: Trajectory) -> Fidelity | None:  # noqa: N803
-    """How near the view of a user model comes to it; None for any other model.
+    """How near the answers before everything is known come to a user model; None for any other
+    model.
 
-    ``X`` (people, features) are complete people who took no part in anything, ``trajectory`` is how
-    they were asked.
+    Parameters
+    ----------
+    model
+        The advisor's model.
+    X
+        Complete encoded people who took no part in fitting, (people, features).
+    trajectory
+        How they were asked.
     """
     if model.refits:
         return None
@@ -203,8 +245,18 @@ def fidelity_of(model: Predictor, X: Float32Array, trajectory: Trajectory) -> Fi
 def _measure(
     fitted: FittedAdvisor, rollout: Rollout, ended: IntArray, acts: BoolArray, some: BoolArray
 ) -> dict[str, Any]:
-    """What becomes of ``some`` people (people,), who ended at rows of the trajectory (people,); who
-    ``acts``.
+    """The fields of ``Outcomes`` for some people.
+
+    Parameters
+    ----------
+    fitted, rollout
+        The advisor, and what was asked, planned and found of everybody.
+    ended
+        The row of the trajectory at which each person stops, (people,).
+    acts
+        Who is told to act, (people,).
+    some
+        Who is measured, (people,).
     """
     trajectory, plans = rollout.trajectory, rollout.plans
     last = trajectory.last
@@ -220,8 +272,6 @@ def _measure(
         "coverage": float(plans.legal[last][refused].mean()) if refused.any() else None,
         "early": early / n_planned if n_planned else None,
         "n": n,
-        "risk": None,
-        "risk_error": None,
     }
     if n:
         risk = float(np.asarray(rollout.records.loss)[row].mean())
@@ -241,8 +291,13 @@ class Comparison:
     """How well two models order some people by their chance of the favourable class: with
     directions, and without.
 
-    ``auroc`` and ``auroc_free`` are the chances that of two people, one with the favourable outcome
-    and one without, the former is given the higher probability.
+    Parameters
+    ----------
+    people
+        The number of people.
+    auroc, auroc_free
+        The chances that of two people, one with the favourable outcome and one without, the former
+        is given the higher probability: with directions, and without.
     """
 
     people: int

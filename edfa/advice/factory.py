@@ -1,11 +1,12 @@
 """Names at the edge, objects inside: what an advisor is told to use becomes a fitted model, policy
 and searcher.
 
-Objects that are passed give their settings: each is cloned and fitted on the training part, so that
-no calibration or test person takes part in anything that is certified.
+``Advisor.fit`` calls these functions. Objects that are passed give their settings: each is cloned
+and fitted on the training part, so that no calibration or test person takes part in anything that
+is certified.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from edfa.acquisition.base import Policy
 from edfa.acquisition.loop import Budget, run_policy
 from edfa.blanket.discovery import METHODS
 from edfa.blanket.units import Blanket
+from edfa.certification.records import REFERENCES
 from edfa.certification.replay import SIGNALS
 from edfa.data.rules import Rules
 from edfa.data.schema import Schema
@@ -26,6 +28,7 @@ from edfa.predictors import PREDICTORS
 from edfa.predictors.base import Predictor
 from edfa.predictors.committee import Committee
 from edfa.predictors.monotone import signs
+from edfa.predictors.user_model.usage import Usage
 from edfa.recourse import SEARCHERS
 from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
@@ -33,11 +36,11 @@ from edfa.recourse.searchers.survival import SurvivalSearch
 __all__ = [
     "Threshold",
     "add_committee",
+    "blanket_of_model",
     "check_settings",
     "keep_path",
     "new_policy",
     "new_predictor",
-    "new_searcher",
     "policy_and_signal",
 ]
 
@@ -48,36 +51,52 @@ SECOND_LOOK = 64  # completions on which plans are looked at again, where a user
 PATH_SETS = 64  # sets that have a model of their own, those that most of them pass
 
 
-def check_settings(
-    *,
-    blanket: str | Blanket,
-    predictor: str | Predictor,
-    policy: str | Policy | None,
-    searcher: str | Searcher,
-    signal: str | None,
-    threshold: Threshold,
-) -> None:
+def check_settings(settings: Mapping[str, Any]) -> None:
     """Refuse names that nobody knows, and settings that contradict each other, before any work is
     spent.
+
+    Parameters
+    ----------
+    settings
+        The settings of an ``Advisor``, by name.
+
+    Raises
+    ------
+    UnknownNameError
+        For a name that nobody knows; the message has the nearest right one.
+    SettingError
+        For anything else that is wrong.
     """
-    names: dict[str, tuple[Any, Iterable[str], type]] = {
-        "method": (blanket, METHODS, Blanket),
-        "predictor": (predictor, PREDICTORS, Predictor),
-        "policy": ("edfa" if policy is None else policy, POLICIES, Policy),
-        "searcher": (searcher, SEARCHERS, Searcher),
-        "signal": ("uncertainty" if signal is None else signal, SIGNALS, str),
+    names: dict[str, tuple[str, Iterable[str], type]] = {
+        "method": ("blanket", METHODS, Blanket),
+        "predictor": ("predictor", PREDICTORS, Predictor),
+        "policy": ("policy", POLICIES, Policy),
+        "searcher": ("searcher", SEARCHERS, Searcher),
+        "signal": ("signal", SIGNALS, str),
+        "reference": ("reference", ("auto", *REFERENCES), str),
     }
-    for what, (chosen, known, kind) in names.items():
+    for what, (setting, known, kind) in names.items():
+        chosen = settings[setting]
+        if chosen is None and setting in ("policy", "signal"):
+            continue
         if isinstance(chosen, str):
             if chosen not in known:
                 raise UnknownNameError(what, chosen, known)
         elif not isinstance(chosen, kind):
             own = ", or a model of your own: edfa.wrap(model)" if kind is Predictor else ""
             raise SettingError(f"{what}: a name or a {kind.__name__}{own}; not {chosen!r:.200}")
-    if signal == "survival" and signal not in policy_and_signal(searcher):
+    predictor, searcher = settings["predictor"], settings["searcher"]
+    if settings["signal"] == "survival" and "survival" not in policy_and_signal(searcher):
         raise SettingError(
             f"signal 'survival' is known of plans of searcher='survival', not of {searcher!r}"
         )
+    reference, is_own = settings["reference"], not (isinstance(predictor, str) or predictor.refits)
+    if is_own and reference not in ("auto", "all_features"):
+        raise SettingError(
+            f"reference={reference!r}: a promise about a model of your own is held against that "
+            "model with everything known, reference='all_features'"
+        )
+    threshold = settings["threshold"]
     if threshold not in (None, "balanced") and (
         isinstance(threshold, str) or not 0 < float(threshold or 0) < 1
     ):
@@ -103,8 +122,25 @@ def new_predictor(
     *,
     obey_directions: bool = True,
 ) -> Predictor:
-    """The model, not fitted, told the threshold and the card's directions; SettingError if it
-    cannot obey these.
+    """The model, not fitted, with the advisor's threshold and the card's directions.
+
+    Parameters
+    ----------
+    chosen
+        A name of ``PREDICTORS``, or a model, which is cloned.
+    table
+        The whole table: its card and its training part are looked at.
+    threshold
+        The probability of the favourable class that is needed, ``"balanced"``, or None.
+    seed
+        The seed of a model that is given by its name.
+    obey_directions
+        Whether the model takes the card's directions; one with directions of its own keeps them.
+
+    Raises
+    ------
+    SettingError
+        If the card has directions and the model cannot obey any.
     """
     model: Predictor = (
         PREDICTORS[chosen](**BY_NAME.get(chosen, {})) if isinstance(chosen, str) else clone(chosen)
@@ -158,12 +194,6 @@ def _threshold(threshold: float | str, train: Table) -> float:
     )
 
 
-def new_searcher(chosen: str | Searcher) -> Searcher:
-    """The searcher, not fitted."""
-    searcher: Searcher = SEARCHERS[chosen]() if isinstance(chosen, str) else clone(chosen)
-    return searcher
-
-
 def new_policy(
     chosen: str | Policy,
     blanket: Blanket,
@@ -171,7 +201,21 @@ def new_policy(
     schema: Schema,
     rules: Rules | None = None,
 ) -> Policy:
-    """The policy, not fitted; one that plans, under the rules given."""
+    """The policy, not fitted.
+
+    Parameters
+    ----------
+    chosen
+        A name of ``POLICIES``, or a policy, which is cloned.
+    blanket
+        The features that it asks for, if it is given by its name.
+    searcher
+        The advisor's searcher, with which a policy plans that is given by its name.
+    schema
+        The card.
+    rules
+        The operator's rules, under which a policy plans.
+    """
     favourable = schema.classes.index(schema.favourable)
     if isinstance(chosen, str):
         return POLICIES[chosen].default(
@@ -197,10 +241,21 @@ def add_committee(
     """Let models learnt again take part in survival: of a ``SurvivalSearch``, and of the policy
     that learns by one.
 
-    Neither is fitted yet. Searchers that have a committee keep it; with ``n_models`` 0 there is
-    none. Members see what the ``model`` is shown by the policy, or with ``all_features``
-    everything. Of a user model nothing is learnt again: it is asked alone, and a
-    second time about the plan that is chosen.
+    Of a user model nothing is learnt again: it is asked alone, and a second time about the plan
+    that is chosen.
+
+    Parameters
+    ----------
+    searcher, policy
+        What takes the committee; neither is fitted yet. A searcher that has one keeps it.
+    train, model
+        The training people, and the fitted model.
+    n_models
+        The number of models in the committee; 0: there is none.
+    all_features
+        Whether its members see everything, or what the policy shows to the model.
+    seed
+        The seed of the samples that the members learn from.
     """
     if not isinstance(searcher, SurvivalSearch):
         return
@@ -210,9 +265,8 @@ def add_committee(
         if isinstance(part, SurvivalSearch)
     }
     if not model.refits:
-        policy.set_params(
-            **{name: clone(part) for name, part in own.items()}
-        )  # questions are ordered by first looks
+        # Questions are ordered by first looks.
+        policy.set_params(**{name: clone(part) for name, part in own.items()})
         searcher.set_params(second_look=searcher.second_look or SECOND_LOOK)
         return
     shown = Background.of(
@@ -239,6 +293,17 @@ def keep_path(
     a ``SubsetXGB`` of mode "mixed", or one that was distilled from a user model; any
     other model is returned as it is. The path is that of some training people, asked to the end: no
     calibration or test person has a say.
+
+    Parameters
+    ----------
+    model, policy, searcher
+        The parts of the advisor, fitted.
+    budget
+        What one interview may cost.
+    rules
+        The operator's rules, on what is asked.
+    seed
+        The seed by which the training people are drawn.
     """
     if model.mixed is None:
         return model
@@ -261,3 +326,30 @@ def keep_path(
     )
     masked.mixed.booster(~always[2])  # trained now, so that a saved advisor has it
     return masked.keeping([*most, *always])
+
+
+def blanket_of_model(usage: Usage, outcome: Blanket, schema: Schema) -> Blanket:
+    """The features that a user model uses, in the units of the outcome's blanket where they are
+    members of it.
+
+    The model is never cut to a blanket, so that every feature that it uses may be asked for. Those
+    that say nothing about the outcome are units of their own.
+
+    Parameters
+    ----------
+    usage
+        Which features the model uses.
+    outcome
+        The blanket of the outcome.
+    schema
+        The card.
+    """
+    used = [name for name, uses in zip(schema.names, usage.used, strict=True) if uses]
+    units = {
+        head: tuple(name for name in spouses if name in used)
+        for head, spouses in outcome.units.items()
+        if head in used
+    }
+    inside = {*units, *(name for spouses in units.values() for name in spouses)}
+    rest = tuple(name for name in used if name not in inside)
+    return Blanket(schema.target, units, unattached=rest, method="what the model uses")

@@ -6,7 +6,7 @@ a broken promise and whom the promise is about are the ending's; everything else
 (reference, floors, groups, certificates) is shared by all endings.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -135,12 +135,19 @@ class Promise:
         return made is not None and made.target in ("all", "refused")
 
     def lacks_final_survival(self, signal: Float64Array, at_last: BoolArray) -> BoolArray:
-        """Who has been asked the last question, ``at_last`` (people,), and has no plan that is
-        good enough for that, (people,).
+        """Who has been asked the last question and has no plan that is good enough for that,
+        (people,).
 
         Whoever is asked to the end is a hard case: no earlier plan was good enough. If the promise
         is about another model, they are told to act only on a plan that nearly all models accept.
         Held against the end of the same questions, a plan that is made there cannot fail.
+
+        Parameters
+        ----------
+        signal
+            What the stop rule watches, (people,).
+        at_last
+            Who has been asked the last of several questions, (people,).
         """
         if self.ending.signal != "survival" or self.reference == "trajectory_end":
             return np.zeros(len(signal), dtype=bool)
@@ -149,40 +156,16 @@ class Promise:
     def check_owner(self, certificate: Certificate, advisor: str) -> bool:
         """Whether a certificate is about the advisor of this fingerprint, what it watches, and
         what its plans are held against.
+
+        Parameters
+        ----------
+        certificate
+            A certificate of everybody or of a group.
+        advisor
+            The fingerprint of the advisor.
         """
         about = (certificate.advisor, certificate.signal, certificate.reference)
         return about == (advisor, self.ending.signal, self.reference)
-
-    def of_unknown_group(self, groups: Collection[str]) -> Certificate | None:
-        """What is promised to people whose group is not known; None: nothing is.
-
-        They may be in any of ``groups``, so that each of these must be certified, at the threshold
-        that is used: the strictest there is, which must be among the thresholds that passed in
-        every group. All the groups' statements must hold for this one, so that it is wrong with at
-        most the sum of their probabilities. What was observed is the groups' own and is left out.
-        """
-        parts = list(self.certificates.values())
-        if not set(groups) <= set(self.certificates) or not all(p.certified for p in parts):
-            return None
-        tau = min(-np.inf if part.tau is None else part.tau for part in parts)
-        delta = sum(part.delta for part in parts)
-        if delta >= 1 or any(part.anchor is not None and tau < part.anchor for part in parts):
-            return None
-        first, act = parts[0], any(part.target == "act" for part in parts)
-        return replace(
-            first.without_observations(),
-            group=None,
-            tau=tau,
-            delta=round(delta, 12),
-            target="act" if act else first.target,
-            include_last_step=first.include_last_step and not act,
-            people=sum(part.people for part in parts),
-            n=sum(part.n for part in parts),
-            moved=sum(part.moved for part in parts),
-            warnings=(
-                "the group of the person is not known: the strictest threshold of all groups holds",
-            ),
-        )
 
 
 NO_PROMISE = Promise()
@@ -266,12 +249,16 @@ class FittedAdvisor(HasBackground):
         return self.model.user_model_name
 
     def certificate_for(self, group: str | None) -> Certificate | None:
-        """The certificate that speaks of a person of ``group``, a label of ``group_of``; None:
-        nothing is promised.
+        """The certificate that speaks of a person; None: nothing is promised.
 
         Without groups it is the same for everybody. With groups a person relies on the certificate
-        of their own group alone; of whom the group is not known (None), the strictest threshold
-        holds, if every group is certified there.
+        of their own group alone.
+
+        Parameters
+        ----------
+        group
+            A label of ``group_of``; None: not known. Then the strictest threshold holds, if every
+            group is certified there.
         """
         promise = self.promise
         if promise.groups is not None and group is None:
@@ -283,10 +270,35 @@ class FittedAdvisor(HasBackground):
 
     @cached_property
     def _of_unknown_group(self) -> Certificate | None:
-        certificates = self.promise.certificates.values()
-        if not all(self.promise.check_owner(made, self.fingerprint) for made in certificates):
+        """What is promised to people whose group is not known; None: nothing is.
+
+        They may be in any group, so that each must be certified, at the threshold that is used: the
+        strictest there is, which must be among the thresholds that passed in every group. All the
+        groups' statements must hold for this one, so that it is wrong with at most the sum of their
+        probabilities. What was observed is the groups' own and is left out.
+        """
+        labels = {**self.promise.certificates, **dict.fromkeys(self.group_of(self.train).tolist())}
+        parts = [made for made in map(self.certificate_for, labels) if made is not None]
+        tau = min((-np.inf if part.tau is None else part.tau for part in parts), default=np.inf)
+        delta = sum(part.delta for part in parts)
+        untested = any(part.anchor is not None and tau < part.anchor for part in parts)
+        if len(parts) < len(labels) or delta >= 1 or untested:
             return None
-        return self.promise.of_unknown_group(set(self.group_of(self.train).tolist()))
+        first, act = parts[0], any(part.target == "act" for part in parts)
+        return replace(
+            first.without_observations(),
+            group=None,
+            tau=tau,
+            delta=round(delta, 12),
+            target="act" if act else first.target,
+            include_last_step=first.include_last_step and not act,
+            people=sum(part.people for part in parts),
+            n=sum(part.n for part in parts),
+            moved=sum(part.moved for part in parts),
+            warnings=(
+                "the group of the person is not known: the strictest threshold of all groups holds",
+            ),
+        )
 
     def tau_for(self, groups: ObjectArray) -> Float64Array:
         """The threshold of each person's certificate, (people,), from labels of ``group_of``; NaN:
@@ -302,10 +314,14 @@ class FittedAdvisor(HasBackground):
         return np.array([taus[group] for group in groups.tolist()], dtype=float)
 
     def group_of(self, people: Table | Float32Array) -> ObjectArray:
-        """The group of each person of a table, or of encoded rows (people, features); None: not
-        known, (people,).
+        """The label of the group of each person, (people,); None: not known. Without groups,
+        nobody's is.
 
-        Without groups, nobody's is.
+        Parameters
+        ----------
+        people
+            A table, whose levels that training never showed are groups, too; or encoded rows,
+            (people, features).
         """
         name = self.promise.groups
         if name is None:
@@ -319,8 +335,13 @@ class FittedAdvisor(HasBackground):
         """Whose chance of being refused without a plan is too small for a plan to be advised,
         (people,): effort that is not needed is nothing to advise.
 
-        ``signal`` (people,) is what the stop rule watches; nobody above the ceiling, or whose
-        signal is NaN, is looked at.
+        Parameters
+        ----------
+        people
+            Partly known people.
+        signal
+            What the stop rule watches, (people,); nobody above the ceiling, or whose signal is NaN,
+            is looked at.
         """
         lacks, least = np.zeros(len(signal), dtype=bool), self.promise.min_need
         watched = self.promise.ending.signal == "survival"
@@ -452,20 +473,12 @@ def label_groups(
     known = ~np.isnan(codes)
     distinct, which = np.unique(codes[known], return_inverse=True)
     labels = np.full(len(codes), None, dtype=object)
-    words = (
-        [_text(value) for value in encoder.decode_cells(name, distinct)] if len(distinct) else []
-    )
-    labels[known] = np.array([*words, None], dtype=object)[which]
+    if len(distinct):
+        cells = encoder.decode_cells(name, distinct)
+        words = [NOT_RECORDED if value is None else exact_text(value) for value in cells]
+        labels[known] = np.array(words, dtype=object)[which]
     column = encoder[name]
-    if (
-        values is not None
-        and isinstance(column, Levels)
-        and all(isinstance(level, str) for level in column.levels)
-    ):
+    if values is not None and isinstance(column, Levels) and column.words:
         new = (values.notna() & ~values.isin(column.levels)).to_numpy()
         labels[new] = values[new].astype(str).to_numpy()
     return labels
-
-
-def _text(value: object) -> str:
-    return NOT_RECORDED if value is None else exact_text(value)

@@ -4,6 +4,7 @@
 ``Interview``, which ``Advisor.interview`` begins, says what follows from it.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -21,7 +22,6 @@ from edfa.advice.assessment import (
     describe_question,
 )
 from edfa.advice.fitted import FittedAdvisor
-from edfa.advice.kept import KeptInterview
 from edfa.advice.promise import CertifyLater, Progress
 from edfa.advice.receipt import Receipt, now, versions
 from edfa.advice.standing import Standing, find_standing
@@ -34,6 +34,7 @@ from edfa.errors import (
     DataError,
     EdfaError,
     FactError,
+    MismatchError,
     PendingError,
     SettingError,
     UnknownNameError,
@@ -41,7 +42,7 @@ from edfa.errors import (
 )
 from edfa.explanation.partition import Person
 from edfa.predictors.user_model.given import Given, numbers_given
-from edfa.reading import is_unicode, one_line, parse
+from edfa.reading import is_unicode, one_line, parse, parse_object
 from edfa.recourse.plans import NoPlan, Plan
 from edfa.text import html, narrate
 from edfa.text.flags import flag_sentence
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AnswerLog", "Event", "Interview", "Kind", "Moment"]
 
+VERSION = 1  # of ``Interview.to_json``
 K = 3  # plans that are offered
 STATES = 512  # assessments in memory, which interviews of people with the same facts share
 Kind = Literal["start", "answer", "decline"]
@@ -316,6 +318,28 @@ class Moment:
     unlocked: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class SavedInterview:
+    """The content of ``Interview.to_json``, as plain data.
+
+    Parameters
+    ----------
+    advisor
+        The fingerprint of the advisor.
+    language
+        ``"en"`` or ``"de"``.
+    overlay
+        The person's prices, locks and limits; None: there are none.
+    events
+        What was told and declined, in order.
+    """
+
+    advisor: str
+    language: str
+    overlay: Mapping[str, Any] | None
+    events: tuple[Mapping[str, Any], ...]
+
+
 class Interview:
     """One person's interview. ``answer``, ``decline`` and ``undo`` change it and return it; all
     else is worked out when it is looked at, and once.
@@ -401,10 +425,10 @@ class Interview:
                 "an interview begins with names of features and their values: {'housing': 'own'}"
             )
         declined = [name for name, value in facts.items() if self.log.is_gap(name, value)]
-        start = Event(
-            "start", {name: value for name, value in facts.items() if name not in declined}
+        told = {name: value for name, value in facts.items() if name not in declined}
+        return self._tell(
+            Event("start", told), *(Event("decline", {name: None}) for name in declined)
         )
-        return self._all_or_nothing([start, *(Event("decline", {name: None}) for name in declined)])
 
     def answer(self, facts: Mapping[str, Any] | None = None, **values: Any) -> "Interview":
         """Tell one or more facts, asked for or not.
@@ -422,14 +446,14 @@ class Interview:
         answers = {**(facts or {}), **values} if isinstance(facts, Mapping | None) else {}
         if not answers:
             raise FactError("an answer names a feature and its value: answer(housing='own')")
-        return self._add("answer", answers)
+        return self._tell(Event("answer", answers))
 
     def decline(self, name: str) -> "Interview":
         """Refuse to tell a feature: it is not asked again, and what comes next is planned without
         it.
         """
         self.log.check_name(name)
-        return self._add("decline", {name: None})
+        return self._tell(Event("decline", {name: None}))
 
     def undo(self, name: str | None = None) -> "Interview":
         """Take back an answer or a refusal.
@@ -441,13 +465,11 @@ class Interview:
             the start.
         """
         position = self.log.undo_position(name)
-        events = self.log.events
-        start = (
-            []
-            if position
-            else [Event("start", {n: v for n, v in events[0].facts.items() if n != name})]
-        )
-        return self._all_or_nothing([*start, *events[position + 1 :]], events[:position])
+        events = [*self.log.events[position + 1 :]]
+        if not position:
+            start = self.log.events[0].facts
+            events.insert(0, Event("start", {n: v for n, v in start.items() if n != name}))
+        return self._tell(*events, kept=position)
 
     def what_if(self, facts: Mapping[str, Any]) -> "Interview":
         """Another interview in which these facts are, or turn out to be, so; this one stays as it
@@ -665,9 +687,8 @@ class Interview:
         if self.supposed:
             raise DataError("what was only supposed is not kept; keep the interview it came from")
         events = tuple(asdict(event) for event in self.log.events)
-        return KeptInterview(
-            self.fitted.fingerprint, self.language, self._overlay(), events
-        ).to_json()
+        saved = SavedInterview(self.fitted.fingerprint, self.language, self._overlay(), events)
+        return json.dumps({"version": VERSION} | asdict(saved), ensure_ascii=False)
 
     @classmethod
     def from_json(
@@ -692,11 +713,25 @@ class Interview:
             For an interview with another advisor.
         """
         table("en" if language is None else language)
-        kept = KeptInterview.from_json(text, advisor.fitted.fingerprint)
+        content, fitted = parse_object(text, "this interview"), advisor.fitted
+        if "version" not in content or "advisor" not in content:
+            raise UnreadableError("this is not an interview")
+        written = content.pop("version")
+        if type(written) is not int or written != VERSION:
+            raise UnreadableError(
+                f"this interview is of version {written!r:.20}; version {VERSION} can be read"
+            )
+        saved = parse(SavedInterview, content, "interview", UnreadableError)
+        if saved.advisor != fitted.fingerprint:
+            theirs = f"{saved.advisor!r:.40}"
+            raise MismatchError(
+                f"the interview was held with advisor {theirs}, not "
+                f"{fitted.fingerprint!r}; begin a new one"
+            )
         try:
-            overlay = None if kept.overlay is None else Overlay.from_dict(kept.overlay)
-            interview = cls(advisor.fitted, overlay=overlay, language=language or kept.language)
-            events = enumerate(kept.events)
+            overlay = None if saved.overlay is None else Overlay.from_dict(saved.overlay)
+            interview = cls(fitted, overlay=overlay, language=language or saved.language)
+            events = enumerate(saved.events)
             return interview.replay(
                 parse(Event, event, f"events.{i}", UnreadableError) for i, event in events
             )
@@ -706,7 +741,7 @@ class Interview:
     def replay(self, events: Iterable[Event]) -> "Interview":
         """Add the events of a log; UnreadableError for one that cannot have happened."""
         for event in events:
-            self._add(event.kind, event.facts)
+            self._tell(event)
             if self.log.events[-1].asked != event.asked:
                 raise UnreadableError(
                     f"events.{len(self.log.events) - 1}.asked: it is not as it was"
@@ -771,43 +806,35 @@ class Interview:
     def _repr_html_(self) -> str:
         return html.fragment(interview_html(self))
 
-    def _all_or_nothing(
-        self, events: Iterable[Event], before: tuple[Event, ...] | None = None
-    ) -> "Interview":
-        """Add events, after those ``before``, or after all there are; if one is refused, nothing
-        has changed.
-        """
-        log, history = self.log, self._history
-        kept = log.events if before is None else before
-        self.log, self._history = replace(log, events=kept), history[: len(kept)]
-        try:
-            for event in events:
-                self._add(event.kind, event.facts)
-        except BaseException:
-            self.log, self._history = log, history
-            raise
-        return self
+    def _tell(self, *events: Event, kept: int | None = None) -> "Interview":
+        """Add events to the log, and what follows from each; if one is refused, nothing has
+        changed.
 
-    def _add(self, kind: Kind, facts: Mapping[str, Any]) -> "Interview":
-        """Add one event, and what follows from it; an event that is refused leaves no trace."""
-        asked = False
-        if kind != "start":
-            question = int(self.assessment.next[0])
-            asked = question >= 0 and list(facts) == [self.fitted.schema.names[question]]
-        log = self.log.add(kind, facts, asked)
-        relevant = np.where(self.fitted.relevant, log.row, np.float32(np.nan))
-        if log.declined or self.overlay != NO_OVERLAY:
-            assessment = Assessment.of(
-                self.fitted,
-                relevant,
-                overlay=self.overlay,
-                declined=np.isin(log.schema.names, log.declined)[None],
-                given=self._given(log),
-            )
-        else:
-            assessment = self._assess(relevant, log)
-        self.log = log
-        self._history.append(assessment)
+        Parameters
+        ----------
+        events
+            What is told or declined; whether it answers the open question is worked out here.
+        kept
+            How many events of the log come before them; None: all.
+        """
+        if not self._history and events[0].kind != "start":
+            self.begin({})
+        log = replace(self.log, events=self.log.events[:kept])
+        history = self._history[:kept]
+        for event in events:
+            question = int(history[-1].next[0]) if event.kind != "start" else -1
+            asked = question >= 0 and list(event.facts) == [self.fitted.schema.names[question]]
+            log = log.add(event.kind, event.facts, asked)
+            relevant = np.where(self.fitted.relevant, log.row, np.float32(np.nan))
+            if log.declined or self.overlay != NO_OVERLAY:
+                declined = np.isin(log.schema.names, log.declined)[None]
+                wishes: dict[str, Any] = {"overlay": self.overlay, "declined": declined}
+                given = self._given(log)
+                assessment = Assessment.of(self.fitted, relevant, given=given, **wishes)
+            else:
+                assessment = self._assess(relevant, log)
+            history = [*history, assessment]
+        self.log, self._history = log, history
         return self
 
     def _overlay(self) -> dict[str, Any] | None:

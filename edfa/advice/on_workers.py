@@ -8,7 +8,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -39,8 +39,15 @@ Work = Callable[..., Any]
 
 
 class Cluster(NamedTuple):
-    """A Dask cluster: the address of its scheduler, and the folder of the advisor, from which
-    workers load it that can read it.
+    """A Dask cluster.
+
+    Attributes
+    ----------
+    scheduler
+        The address of its scheduler, such as ``"tcp://10.0.0.5:8786"``.
+    folder
+        The folder of the advisor: workers that can read it load the advisor from there. None: it is
+        sent to every worker.
     """
 
     scheduler: str
@@ -49,7 +56,19 @@ class Cluster(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WorkerPool:
-    """``count`` workers who know one advisor: threads of this process, or those of a cluster."""
+    """Workers who know one advisor; ``open_pool`` makes them.
+
+    Parameters
+    ----------
+    fitted
+        The advisor.
+    executor
+        The threads of this process, or the workers of a cluster.
+    count
+        Their number.
+    cluster
+        The cluster, if they are a cluster's.
+    """
 
     fitted: FittedAdvisor
     executor: Executor
@@ -59,7 +78,18 @@ class WorkerPool:
     def results(self, work: Work, tasks: Iterable[tuple[Task, Args]]) -> Iterator[tuple[Task, Any]]:
         """Yield each task with its result, in the order in which they finish.
 
-        ``tasks`` are taken as workers become free, each with what ``work`` is called with.
+        Parameters
+        ----------
+        work
+            A function of a module, called with the advisor and a task's arguments. A result is
+            never None.
+        tasks
+            Tasks with their arguments; they are taken as workers become free.
+
+        Raises
+        ------
+        MismatchError
+            If workers of a cluster have other versions of edfa or libraries.
         """
         running: dict[Future[Any], tuple[Task, Args, int]] = {}
         try:
@@ -91,8 +121,7 @@ class WorkerPool:
     def _submit(self, work: Work, args: Args, sent: FittedAdvisor | None = None) -> Future[Any]:
         if self.cluster is None:
             return self.executor.submit(work, self.fitted, *args)
-        given = self.cluster.folder
-        folder = None if given is None else str(Path(given).resolve())
+        folder = self.cluster.folder and str(Path(self.cluster.folder).resolve())
         with warnings.catch_warnings():  # an advisor may be large: it is sent once a worker
             warnings.filterwarnings("ignore", "Sending large graph")
             return self.executor.submit(
@@ -125,7 +154,15 @@ def roll_out_remote(
 
 @contextmanager
 def open_pool(fitted: FittedAdvisor, workers: int | Cluster | None = -1) -> Iterator[WorkerPool]:
-    """So many threads of this process (-1: one a processor), or the workers of a cluster."""
+    """Open a pool of workers, which is gone when the block ends.
+
+    Parameters
+    ----------
+    fitted
+        The advisor.
+    workers
+        The number of threads of this process (-1: one a processor), or a cluster.
+    """
     if isinstance(workers, Cluster):
         with open_workers(scheduler=workers.scheduler) as away:
             yield WorkerPool(fitted, away.executor, away.count, workers)
@@ -169,8 +206,7 @@ def _work_away(
 
 def _load(folder: str | None, key: str) -> FittedAdvisor | None:
     """The advisor in a folder, if it can be read here and is the one that is meant."""
-    try:
-        fitted = None if folder is None else persist.load(folder)[0]
-    except (EdfaError, OSError):
-        return None
-    return fitted if fitted is not None and _key(fitted) == key else None
+    with suppress(EdfaError, OSError):
+        if folder is not None and _key(fitted := persist.load(folder)[0]) == key:
+            return fitted
+    return None

@@ -1,5 +1,5 @@
 """A fitted advisor as a folder: JSON, safetensors, UBJSON and Parquet, each part with its hash. No
-pickle, ever.
+pickle, ever. ``save`` and ``load`` are the entries.
 
 Writing is all or nothing: killed at any moment, a save leaves the advisor that was there before, or
 the new one. What is read must be the advisor that it says it is: its fingerprint is worked out
@@ -9,7 +9,6 @@ checked is what is parsed afterwards.
 
 import io
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -81,11 +80,23 @@ def people_to_parquet(frame: pd.DataFrame) -> bytes:
 
 
 def people_from_parquet(content: bytes, name: str, limit: int = LIMIT) -> pd.DataFrame:
-    """The rows that ``people_to_parquet`` wrote; UnreadableError if they would take more than
-    ``limit`` bytes.
+    """The rows that ``people_to_parquet`` wrote.
 
-    The size is worked out before any memory is taken for it: a small file may unpack to any number
-    of rows, and a word that is written once may stand in every one of them.
+    Parameters
+    ----------
+    content
+        The bytes of a Parquet file.
+    name
+        What error messages begin with.
+    limit
+        The largest number of bytes that the rows may take. The size is worked out before any memory
+        is taken for it: a small file may unpack to any number of rows, and a word that is written
+        once may stand in every one of them.
+
+    Raises
+    ------
+    UnreadableError
+        If the file is damaged, or the rows would take more bytes.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -173,6 +184,17 @@ def save(
 ) -> None:
     """Write a fitted advisor; one that is there is replaced when the new one is whole.
 
+    Parameters
+    ----------
+    fitted
+        What the advisor has learnt.
+    settings
+        Its plain settings; those of its parts are read off ``fitted``.
+    evaluation
+        How it did on test people, if that was measured.
+    folder
+        The folder to write.
+
     Raises
     ------
     MismatchError
@@ -246,7 +268,6 @@ def load(
         with readable(f"what its {MANIFEST} describes"):
             settings = parse(PlainSettings, manifest["settings"], "settings", UnreadableError)
             fitted = _assemble(saved, manifest, settings, model)
-            fitted = replace(fitted, made_with=_made_with(manifest))
             _check_identity(fitted)
             return fitted, settings, _read_evaluation(saved, fitted.fingerprint)
     except UnreadableError as error:
@@ -254,8 +275,8 @@ def load(
 
 
 def _check_identity(fitted: FittedAdvisor) -> None:
-    """Raise UnreadableError unless an advisor is what its fingerprint says, and its promises are
-    its own.
+    """Raise UnreadableError unless an advisor is what its fingerprint says, and its certificates
+    are its own.
     """
     if identify_advisor(fitted) != fitted.fingerprint:
         changed = {k: v for k, v in (fitted.made_with or {}).items() if versions().get(k) != v}
@@ -279,16 +300,10 @@ def _check_identity(fitted: FittedAdvisor) -> None:
             raise UnreadableError(f"its certificate is of another advisor or group: {about}")
 
 
-def _made_with(manifest: Mapping[str, Any]) -> dict[str, str]:
-    made_with = dict(manifest["made_with"])
-    if not all(isinstance(version, str) for version in made_with.values()):
-        raise UnreadableError("made_with has versions as text")
-    return made_with
-
-
 def _write_parts(
     fitted: FittedAdvisor, evaluation: AdvisorEvaluation | None, partial: Path
 ) -> None:
+    """Write everything but the manifest into the folder ``partial``."""
     grouped = isinstance(fitted.promise.certificate, GroupCertificates)
     nouns = {
         "schema": fitted.schema,
@@ -309,15 +324,27 @@ def _write_parts(
     (partial / "train.parquet").write_bytes(people_to_parquet(fitted.train.frame))
     fitted.model.to_folder(partial / "model")
     fitted.policy.save_state(partial / "policy")
-    for name, committee in (("committee", _committee(fitted.searcher)), ("judges", fitted.judges)):
-        if committee is not None:
-            committee.to_folder(partial / name)
+    if isinstance(fitted.searcher, SurvivalSearch) and fitted.searcher.committee is not None:
+        fitted.searcher.committee.to_folder(partial / "committee")
+    if fitted.judges is not None:
+        fitted.judges.to_folder(partial / "judges")
     (partial / ROWS).write_bytes(save_arrays({"X": fitted.calibration}))
 
 
 def _assemble(
     saved: Folder, manifest: dict[str, Any], settings: PlainSettings, own: Any
 ) -> FittedAdvisor:
+    """Put an advisor together from a folder that was read.
+
+    Parameters
+    ----------
+    saved
+        The files of the folder.
+    manifest, settings
+        What its manifest says, and the plain settings in it.
+    own
+        The user model, where it is in no file.
+    """
     nouns = {name: _read(saved, name, noun) for name, noun in NOUNS.items()}
     schema, encoder = nouns["schema"], nouns["encoder"]
     made = [nouns["certificate"], nouns["certificates"]]
@@ -350,6 +377,9 @@ def _assemble(
         raise UnreadableError(f"the reference is {reference!r}")
     if not isinstance(manifest["fingerprint"], str):
         raise UnreadableError(f"the fingerprint is {manifest['fingerprint']!r}")
+    made_with = dict(manifest["made_with"])
+    if not all(isinstance(version, str) for version in made_with.values()):
+        raise UnreadableError("made_with has versions as text")
     judges = saved.under("judges")
     return replace(
         fitted,
@@ -368,6 +398,7 @@ def _assemble(
         budget=settings.budget,
         operator_rules=nouns["rules"],
         directions=nouns["directions"],
+        made_with=made_with,
     )
 
 
@@ -384,11 +415,6 @@ def _read_evaluation(saved: Folder, fingerprint: str) -> AdvisorEvaluation | Non
     return evaluation
 
 
-def _committee(part: Any) -> Committee | None:
-    """The committee of a searcher; None if it has none."""
-    return part.committee if isinstance(part, SurvivalSearch) else None
-
-
 def _share_committee(
     saved: Folder, searcher: Searcher, policy: Policy, background: Background
 ) -> None:
@@ -398,11 +424,9 @@ def _share_committee(
         return
     shown = background.unaligned if searcher.all_features else background
     committee = Committee.from_folder(folder, shown.predictor)
-    own = [
-        part for part in policy.get_params(deep=False).values() if isinstance(part, SurvivalSearch)
-    ]
-    for part in (searcher, *own):
-        part.set_params(committee=committee)
+    for part in (searcher, *policy.get_params(deep=False).values()):
+        if isinstance(part, SurvivalSearch):
+            part.set_params(committee=committee)
 
 
 def _read(saved: Folder, name: str, noun: Any) -> Any:
@@ -458,5 +482,5 @@ def _value(setting: Any) -> Any:
         return setting
     if setting["kind"] == "part":
         return _make(setting["content"])
-    nouns: dict[str, Any] = {"Blanket": Blanket, "Rules": Rules}
-    return nouns[setting["kind"]].from_json(json.dumps(setting["content"]))
+    noun: Any = {"Blanket": Blanket, "Rules": Rules}[setting["kind"]]
+    return noun.from_json(json.dumps(setting["content"]))

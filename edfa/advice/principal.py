@@ -1,4 +1,7 @@
-"""The principal reasons of one refusal, as a letter names them."""
+"""The principal reasons of one refusal, as a letter names them.
+
+``find_reasons`` works them out, and refuses to name sensitive features without a legal basis.
+"""
 
 import hashlib
 from collections.abc import Mapping
@@ -27,11 +30,16 @@ FEWER = Effort(compared=16, exact=8, permutations=16)  # questions, for the same
 
 @dataclass(frozen=True)
 class NamedReason:
-    """One principal reason: the features that it is made of and tell against the person, and its
-    share.
+    """One principal reason.
 
-    ``basis`` is the legal basis on which a sensitive feature among them is named; empty if there is
-    none.
+    Parameters
+    ----------
+    features
+        The features that it is made of and tell against the person.
+    contribution, share
+        What it contributes to the score, and its share of all that tells against the person.
+    basis
+        The legal basis on which a sensitive feature among them is named; empty if there is none.
     """
 
     features: tuple[str, ...]
@@ -42,7 +50,17 @@ class NamedReason:
 
 @dataclass(frozen=True, eq=False)
 class Reasons:
-    """The principal reasons and what they were worked out from; ``audit`` is that as plain data."""
+    """The principal reasons of one refusal.
+
+    Parameters
+    ----------
+    named
+        The reasons, the strongest first.
+    values
+        What every fact contributes.
+    audit
+        What they were worked out from as plain data, for the operator's files.
+    """
 
     named: tuple[NamedReason, ...]
     values: PrincipalReasons
@@ -53,9 +71,15 @@ def find_reasons(assessment: "Assessment", nameable: Mapping[str, str]) -> Reaso
     """The principal reasons why the one person of ``assessment`` is refused, from what is known of
     them.
 
-    Facts with the same ``reason`` on the card are one reason. ``nameable`` are sensitive features
-    that may be named, with the legal basis of each. While facts are missing that a user model
-    uses, its score is the log odds of its decision in the person's completions.
+    Facts with the same ``reason`` on the card are one reason. While facts are missing that a user
+    model uses, its score is the log odds of its decision in the person's completions.
+
+    Parameters
+    ----------
+    assessment
+        One person, who is refused.
+    nameable
+        Sensitive features that may be named, with the legal basis of each.
 
     Raises
     ------
@@ -64,7 +88,7 @@ def find_reasons(assessment: "Assessment", nameable: Mapping[str, str]) -> Reaso
         is known.
     """
     fitted, predictor = assessment.fitted, assessment.majority()
-    groups = _groups([feature.reason for feature in fitted.schema])
+    reasons = [feature.reason for feature in fitted.schema]
     by_completions = assessment.shares is not None
     values = principal_reasons(
         assessment.X[0],
@@ -72,21 +96,12 @@ def find_reasons(assessment: "Assessment", nameable: Mapping[str, str]) -> Reaso
         fitted.train.X[:OTHERS] if by_completions else fitted.train.X,
         fitted.favourable,
         threshold=predictor.threshold if by_completions else fitted.threshold,
-        groups=groups,
+        groups=[reasons.index(own) if own else number for number, own in enumerate(reasons)],
         effort=FEWER if by_completions else Effort(),
     )
     chosen = values.principal() or values.ranked[:1]  # of many small ones the first is named
     named = tuple(_named(shortfall, values, fitted, nameable) for shortfall in chosen)
     return Reasons(named, values, _audit(fitted, values))
-
-
-def _groups(reasons: list[str]) -> list[int]:
-    """(features,) the number of the first feature with the same reason; without a reason its
-    own.
-    """
-    return [
-        reasons.index(reason) if reason else position for position, reason in enumerate(reasons)
-    ]
 
 
 def _named(
@@ -95,18 +110,18 @@ def _named(
     fitted: "FittedAdvisor",
     nameable: Mapping[str, str],
 ) -> NamedReason:
+    """A reason by the names of its features; a DataError for a sensitive one without a basis."""
     against = [position for position in shortfall.features if values.contributions[position] < 0]
     names = tuple(fitted.schema.names[position] for position in against)
-    for name in names:
-        if fitted.schema[name].sensitive and not nameable.get(name, "").strip():
+    sensitive = [name for name in names if fitted.schema[name].sensitive]
+    for name in sensitive:
+        if not nameable.get(name, "").strip():
             raise DataError(
                 f"{name} is sensitive and among the principal reasons of this refusal; none may be "
                 f"left out, so there is no letter: fit the advisor without {name}, or give the "
                 "legal basis for naming it under [nameable] in letter.toml"
             )
-    basis = "; ".join(
-        dict.fromkeys(nameable[name] for name in names if fitted.schema[name].sensitive)
-    )
+    basis = "; ".join(dict.fromkeys(nameable[name] for name in sensitive))
     return NamedReason(names, shortfall.contribution, shortfall.share, basis)
 
 

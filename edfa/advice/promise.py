@@ -420,13 +420,9 @@ def _first_plans(fitted: FittedAdvisor, state: State, X: Float32Array) -> Plans:
         declined=_mask(fitted, state.declined),
         costs=prices,
     )
-    end = run.people().take(run.last)
-    columns: dict[str, Any] = {
-        name: np.concatenate([getattr(people, name), getattr(end, name)])
-        for name in ("X", "person", "spent")
-    }
-    both = People(background=fitted.background, step=np.repeat([0, 1], len(X)), **columns)
-    return replace(plans, people=both, decision=np.concatenate([plans.decision, end.decision]))
+    both = run.people().take(np.append(run.at(0), run.last))
+    decision = np.append(plans.decision, both.decision[len(X) :])
+    return replace(plans, people=replace(both, step=np.repeat([0, 1], len(X))), decision=decision)
 
 
 def _mask(fitted: FittedAdvisor, names: Sequence[str]) -> BoolArray:

@@ -1,6 +1,8 @@
-"""What whoever fits an advisor should look at before anybody is advised: leaks, lopsided decisions,
-single levels.
+"""Warnings about the data at fit time: leaks of the outcome, lopsided decisions, nothing that can
+be changed, levels that occur once. ``find_warnings`` makes them.
 """
+
+from collections.abc import Iterator
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
@@ -27,11 +29,14 @@ AFTERWARDS = frozenset(
 
 
 def find_warnings(table: Table, blanket: Blanket, evaluation: AdvisorEvaluation) -> tuple[str, ...]:
-    """What looks wrong about a table, its blanket and the advisor's evaluation, a sentence each;
-    empty if nothing does.
+    """What looks wrong, a sentence each; empty if nothing does.
 
-    ``table`` is the whole table that the advisor was fitted on; its training part alone is looked
-    at.
+    Parameters
+    ----------
+    table
+        The whole table that the advisor was fitted on; its training part alone is looked at.
+    blanket, evaluation
+        What the advisor found, and how it did on test people.
     """
     train = table.reference
     return (
@@ -44,20 +49,18 @@ def find_warnings(table: Table, blanket: Blanket, evaluation: AdvisorEvaluation)
     )
 
 
-def _leaks(train: Table) -> list[str]:
+def _leaks(train: Table) -> Iterator[str]:
     """A warning for each feature that alone nearly decides the outcome."""
     good = train.y == train.schema.classes.index(train.schema.favourable)
     if min(good.sum(), (~good).sum()) < FEW_PEOPLE:
-        return []
-    warnings = []
+        return
     for i, feature in enumerate(train.schema):
         auroc = _auroc_alone(_cells(train.X[:, i], feature), good)
         if auroc >= DECIDES:
-            warnings.append(
+            yield (
                 f"{feature.name} alone nearly decides {train.schema.target} (AUROC {auroc:.3f}); "
                 "is it known before the outcome is?"
             )
-    return warnings
 
 
 def _cells(codes: Float32Array, feature: Feature) -> IntArray:
@@ -71,68 +74,71 @@ def _cells(codes: Float32Array, feature: Feature) -> IntArray:
 
 
 def _auroc_alone(cells: IntArray, good: BoolArray) -> float:
-    """How well the share of good outcomes in a person's cell tells their outcome, (people,) each.
+    """The AUROC of a feature alone: how well the share of good outcomes in a person's cell tells
+    their outcome.
 
-    The shares come from the other half of the people: an identifier, a level a person, knows
-    nothing of anybody else.
+    The shares come from the other half of the people: an identifier, which has a level per person,
+    knows nothing of anybody else.
+
+    Parameters
+    ----------
+    cells
+        The number of each person's cell, (people,).
+    good
+        Who has the favourable outcome, (people,).
     """
     half = np.random.default_rng(0).random(len(good)) < 0.5
     score: Float64Array = np.empty(len(good))
     for part in (half, ~half):
-        counts = np.bincount(cells[~part], minlength=cells.max() + 1)
-        sums = np.bincount(cells[~part], weights=good[~part], minlength=cells.max() + 1)
+        size = cells.max() + 1
+        counts = np.bincount(cells[~part], minlength=size)
+        sums = np.bincount(cells[~part], weights=good[~part], minlength=size)
         shares = (sums + good.mean()) / (counts + 1)
         score[part] = shares[cells[part]]
     return float(roc_auc_score(good, score))
 
 
-def _names(train: Table) -> list[str]:
+def _names(train: Table) -> Iterator[str]:
     """A warning for each feature whose name has the outcome's in it, or a word for what comes after
     it.
     """
     target = frozenset(words_of(train.schema.target))
     telling = target if any(len(word) > 2 for word in target) else frozenset()
-    warnings = []
     for name in train.schema.names:
         words = frozenset(words_of(name))
         if telling and telling <= words:
-            warnings.append(
+            yield (
                 f"{name} has {train.schema.target!r} in its name; is it known before the "
                 "outcome is?"
             )
         elif after := sorted(words & AFTERWARDS):
-            warnings.append(
+            yield (
                 f"{name} ({after[0]!r}) sounds like what is known only after the outcome; "
                 "is it known before?"
             )
-    return warnings
 
 
-def _lone_feature(blanket: Blanket, evaluation: AdvisorEvaluation) -> list[str]:
-    if len(blanket) != 1 or evaluation.accuracy_end < NEARLY_ALL:
-        return []
-    right = f"{evaluation.accuracy_end:.1%}"
-    return [
-        (
-            f"{blanket.features[0]} is all that matters, and right about {right}; is it the "
+def _lone_feature(blanket: Blanket, evaluation: AdvisorEvaluation) -> Iterator[str]:
+    """A warning if a single feature is the blanket, and is nearly always right."""
+    right = evaluation.accuracy_end
+    if len(blanket) == 1 and right >= NEARLY_ALL:
+        yield (
+            f"{blanket.features[0]} is all that matters, and right about {right:.1%}; is it the "
             "outcome under another name?"
         )
-    ]
 
 
-def _nothing_to_change(train: Table, blanket: Blanket) -> list[str]:
+def _nothing_to_change(train: Table, blanket: Blanket) -> Iterator[str]:
+    """A warning if the card lets nobody change anything in the blanket."""
     known = [train.schema[name] for name in blanket.features if name in train.schema.names]
-    if not known or any(feature.actionable for feature in known):
-        return []
-    return [
-        (
+    if known and not any(feature.actionable for feature in known):
+        yield (
             f"nothing that matters for {train.schema.target} can be changed by the card, so "
             "nobody can have a plan"
         )
-    ]
 
 
-def _lopsided(train: Table, evaluation: AdvisorEvaluation) -> list[str]:
+def _lopsided(train: Table, evaluation: AdvisorEvaluation) -> Iterator[str]:
     """A warning if hardly anybody is refused, or granted, at the end."""
     people, favourable = evaluation.people, train.schema.favourable
     refused = round(evaluation.refused * people)
@@ -142,26 +148,20 @@ def _lopsided(train: Table, evaluation: AdvisorEvaluation) -> list[str]:
     for count, what in ((refused, "refused"), (people - refused, "granted")):
         if count < least:
             who = "nobody" if not count else f"only {count:,}"
-            return [
-                (
-                    f"{who} of {people:,} people would be {what} ({fact}); --threshold "
-                    "balanced decides by that share"
-                )
-            ]
-    return []
+            yield (
+                f"{who} of {people:,} people would be {what} ({fact}); --threshold "
+                "balanced decides by that share"
+            )
+            return
 
 
-def _single_levels(train: Table) -> list[str]:
+def _single_levels(train: Table) -> Iterator[str]:
     """A warning for each categorical feature most of whose levels only one training person has."""
-    warnings = []
-    for feature in train.schema:
-        if feature.kind != "categorical":
-            continue
-        counts = train.frame[feature.name].value_counts()
+    for name in (feature.name for feature in train.schema if feature.kind == "categorical"):
+        counts = train.frame[name].value_counts()
         single = int((counts == 1).sum())
         if len(counts) >= MANY_LEVELS and single > len(counts) / 2:
-            warnings.append(
-                f"{feature.name}: {single:,} of {len(counts):,} levels occur once; merge "
-                "them, or leave it out"
+            yield (
+                f"{name}: {single:,} of {len(counts):,} levels occur once; merge them, or leave "
+                "it out"
             )
-    return warnings

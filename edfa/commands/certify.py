@@ -2,7 +2,6 @@
 still holds.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +21,6 @@ from edfa.errors import MismatchError, SettingError
 
 if TYPE_CHECKING:
     from edfa.advice.advisor import Advisor
-    from edfa.certification.certificate import Certificate, GroupCertificates
     from edfa.certification.monitor import Monitor
 
 __all__ = ["certify", "monitor"]
@@ -68,27 +66,29 @@ def certify(
 
     output = Output(as_json, quiet)
     advisor = load_advisor(folder)
-    old = advisor.fitted.promise.certificate
+    old = advisor.fitted.promise
     people = read_frame(rows, advisor.schema)
     advisor.alpha = advisor.alpha if alpha is None else alpha
     advisor.delta = advisor.delta if delta is None else delta
     with show_progress(output) as progress:
         progress("preparing", 0, 1)
         made = advisor.certify(people, progress=progress, scheduler=scheduler, folder=folder)
+    new = advisor.fitted.promise
     promised, before = (
-        {group for group, part in _by_group(one).items() if part.certified} for one in (made, old)
+        {group for group, part in promise.certificates.items() if part.certified}
+        for promise in (new, old)
     )
-    lost = sorted(before - promised)
-    saved = keep and (replace or not lost)
-    audited = saved and _save(advisor, folder, old)
-    warnings = (warning for part in _by_group(made).values() for warning in part.warnings)
+    lost = sorted(filter(None, before - promised))
+    saved = keep and (replace or before <= promised)
+    audited = saved and _save(advisor, folder, old.certificate_id)
+    warnings = (warning for part in new.certificates.values() for warning in part.warnings)
     output.say(made.sentence, *dict.fromkeys(warnings))
     if audited:
         output.say(
             "The audits so far were of the old certificate, and are gone with it.", style="yellow"
         )
     if keep and not saved:
-        whom = f" to {', '.join(lost)}" if lost != [""] else ""
+        whom = f" to {', '.join(lost)}" if lost else ""
         output.say(
             f"The old certificate stays, for it promises something{whom}; --replace takes "
             "the new one."
@@ -98,23 +98,13 @@ def certify(
         raise typer.Exit(EXIT_NO)
 
 
-def _by_group(
-    certificate: "Certificate | GroupCertificates | None",
-) -> "Mapping[str, Certificate]":
-    """The certificates of all groups of people, or the only one there is under an empty name."""
-    if isinstance(certificate, Mapping):
-        return certificate
-    return {} if certificate is None else {"": certificate}
-
-
-def _save(advisor: "Advisor", folder: Path, old: "Certificate | GroupCertificates | None") -> bool:
-    """Save the advisor, unless its certificate is the one that is there; whether the old one's
-    audits went with it.
+def _save(advisor: "Advisor", folder: Path, old: str) -> bool:
+    """Save the advisor, unless its certificate is the one that is there, whose id is ``old``;
+    whether the old one's audits went with it.
     """
     from edfa.writing import tidy
 
-    made = advisor.fitted.promise.certificate
-    if made is not None and old is not None and made.digest == old.digest:
+    if advisor.fitted.promise.certificate_id == old:
         tidy(folder)
         return False
     audited = (folder / MONITOR_FILE).is_file()

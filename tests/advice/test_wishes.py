@@ -219,7 +219,7 @@ def test_wishes_of_people_are_read_off_their_assessment():
     facts = np.where(fitted().relevant, TABLE.test.X[:3], np.float32(np.nan))
     facts[:, TABLE.schema.index("duration")] = np.nan
     facts[1, TABLE.schema.index("age")] = np.nan
-    costs = np.broadcast_to(fitted().card_costs, facts.shape).copy()
+    costs = np.broadcast_to(fitted().background.costs, facts.shape).copy()
     costs[2, TABLE.schema.index("job")] = 9
     assessment = Assessment.of(fitted(), facts, overlay=own)
     assessment = replace(assessment, people=replace(assessment.people, costs=costs))
