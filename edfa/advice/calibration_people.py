@@ -159,7 +159,7 @@ def _needed(fitted: FittedAdvisor) -> BoolArray:
     """The features that must be known of everybody, (features,)."""
     if fitted.promise.reference == "all_features":
         return np.ones(len(fitted.schema), dtype=bool)
-    return np.asarray(fitted.asked | np.isin(fitted.schema.names, [fitted.promise.groups]))
+    return np.asarray(fitted.asked | np.isin(fitted.schema.names, [fitted.promise.groups or ""]))
 
 
 def _why_needed(fitted: FittedAdvisor, name: str) -> str:

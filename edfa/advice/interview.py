@@ -127,11 +127,6 @@ class AnswerLog:
         return tuple(name for name in declined if name not in self.facts)
 
     @cached_property
-    def unknown(self) -> tuple[str, ...]:
-        """What is not known."""
-        return tuple(name for name in self.schema.names if name not in self.facts)
-
-    @cached_property
     def row(self) -> Float32Array:
         """The facts as one encoded row, (1, features); NaN: not known, or left out. Numbers beyond
         those of training people are at the edge of these.
@@ -187,25 +182,6 @@ class AnswerLog:
         if kind != "decline":
             facts = {name: self.check_value(name, value) for name, value in facts.items()}
         return replace(self, events=(*self.events, Event(kind, dict(facts), asked)))
-
-    def undo_position(self, name: str | None = None) -> int:
-        """The index of the entry to undo: the last one after the start; or the last one about a
-        feature.
-        """
-        if name is not None:
-            self.check_name(name)
-        last = range(1, len(self.events)) if name is None else range(len(self.events))
-        positions = [i for i in last if name is None or name in self.events[i].facts]
-        if not positions:
-            raise DataError(f"there is nothing {f'about {name!r} ' if name else ''}to undo")
-        return positions[-1]
-
-    def is_gap(self, name: str, value: Any) -> bool:
-        """Whether nothing is told: a null where no training person had a gap, so that it stands for
-        nothing.
-        """
-        self.check_name(name)
-        return value is None and None not in self.encoder[name].states
 
     def check_name(self, name: Any) -> None:
         """UnknownNameError unless it names a feature."""
@@ -355,17 +331,22 @@ class Interview:
         rules, which they only tighten.
     language
         ``"en"`` or ``"de"``.
-    supposed
-        Whether this is a what-if; then it can neither be kept nor handed out.
-    progress
-        Called with the number of calibration people that are done, and of all, while a certificate
-        is made for the person's wishes; that may take a few seconds.
     certify_later
         Runs such a calibration elsewhere; until it is done, ``standing.status`` is ``"pending"``.
         None: it is run at once.
     states
         Where assessments of people without wishes are remembered, by their facts; interviews with
         the same advisor may share it. By default one of its own, which its copies share.
+
+    Attributes
+    ----------
+    log
+        What was told: an ``AnswerLog``.
+    progress
+        Called with the number of calibration people that are done, and of all, while a certificate
+        is made for the person's wishes; that may take a few seconds. None unless it is set.
+    supposed
+        Whether this is a what-if; then it can neither be saved nor handed out.
 
     Examples
     --------
@@ -388,18 +369,12 @@ class Interview:
         *,
         overlay: Overlay | None = None,
         language: str = "en",
-        supposed: bool = False,
-        progress: Progress | None = None,
         certify_later: CertifyLater | None = None,
         states: Cache[Assessment] | None = None,
     ) -> None:
         table(language)  # a language nobody speaks is an error now
-        self.fitted, self.language, self.supposed, self.progress = (
-            fitted,
-            language,
-            supposed,
-            progress,
-        )
+        self.fitted, self.language, self.supposed = fitted, language, False
+        self.progress: Progress | None = None
         if not isinstance(overlay, Overlay | None):
             raise SettingError(f"overlay: Overlay(...) or None, not {overlay!r}")
         self.overlay = overlay or NO_OVERLAY
@@ -424,7 +399,10 @@ class Interview:
             raise FactError(
                 "an interview begins with names of features and their values: {'housing': 'own'}"
             )
-        declined = [name for name, value in facts.items() if self.log.is_gap(name, value)]
+        for name in facts:
+            self.log.check_name(name)
+        states = {name: self.fitted.encoder[name].states for name in facts}
+        declined = [n for n, value in facts.items() if value is None and None not in states[n]]
         told = {name: value for name, value in facts.items() if name not in declined}
         return self._tell(
             Event("start", told), *(Event("decline", {name: None}) for name in declined)
@@ -464,7 +442,13 @@ class Interview:
             The feature that it is about, which may be one of the start; None: the last one after
             the start.
         """
-        position = self.log.undo_position(name)
+        if name is not None:
+            self.log.check_name(name)
+        told = list(enumerate(self.log.events))[1 if name is None else 0 :]
+        positions = [i for i, event in told if name is None or name in event.facts]
+        if not positions:
+            raise DataError(f"there is nothing {f'about {name!r} ' if name else ''}to undo")
+        position = positions[-1]
         events = [*self.log.events[position + 1 :]]
         if not position:
             start = self.log.events[0].facts
@@ -480,8 +464,8 @@ class Interview:
         facts
             Values by feature name, in place of what was told or beside it.
         """
-        other = self._like(self.language, self.overlay, supposed=True)
-        other.begin({**self.log.facts, **facts})
+        other = self._like(self.language, self.overlay).begin({**self.log.facts, **facts})
+        other.supposed = True
         for name in self.log.declined:
             if name not in facts:
                 other.decline(name)
@@ -656,7 +640,7 @@ class Interview:
             versions=versions(),
             language=self.language,
             facts=dict(self.log.facts),
-            unknown=self.log.unknown,
+            unknown=tuple(n for n in self.fitted.schema.names if n not in self.log.facts),
             declined=self.log.declined,
             spent=float(self.assessment.people.spent[0]),
             events=tuple(asdict(event) for event in self.log.events),
@@ -769,25 +753,24 @@ class Interview:
         ({'age': 35, 'duration': 48}, {'age': 35})
         """  # noqa: E501
         chosen = self.overlay if overlay is None else overlay
-        other = self._like(
-            self.language if language is None else language, chosen, supposed=self.supposed
-        )
+        other = self._like(self.language if language is None else language, chosen)
+        other.supposed = self.supposed
         if chosen != self.overlay:
             return other.replay(self.log.events)
         other.log, other._history = self.log, [*self._history]
         return other
 
-    def _like(self, language: str, overlay: Overlay, *, supposed: bool) -> "Interview":
+    def _like(self, language: str, overlay: Overlay) -> "Interview":
         """Another interview of the same person, in which nothing was told."""
-        return Interview(
+        other = Interview(
             self.fitted,
             overlay=overlay,
             language=language,
-            supposed=supposed,
-            progress=self.progress,
             certify_later=self.certify_later,
             states=self._states,
         )
+        other.progress = self.progress
+        return other
 
     __copy__ = copy
 

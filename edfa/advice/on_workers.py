@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -91,37 +92,34 @@ class WorkerPool:
         MismatchError
             If workers of a cluster have other versions of edfa or libraries.
         """
+        waiting = iter(tasks)
         running: dict[Future[Any], tuple[Task, Args, int]] = {}
         try:
-            for task, args in tasks:
-                running[self._submit(work, args)] = task, args, 1
-                if len(running) >= AHEAD * self.count:
-                    yield from self._done(running, work)
-            while running:
-                yield from self._done(running, work)
+            while True:
+                for task, args in islice(waiting, AHEAD * self.count - len(running)):
+                    running[self._submit(work, args)] = task, args, 1
+                if not running:
+                    return
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    task, args, attempts = running.pop(future)
+                    if attempts < ATTEMPTS and (
+                        future.cancelled() or worker_died(future.exception())
+                    ):
+                        running[self._submit(work, args)] = task, args, attempts + 1
+                    elif (result := future.result()) is None:  # the worker has no advisor
+                        running[self._submit(work, args, self.fitted)] = task, args, attempts
+                    else:
+                        yield task, result
         finally:
             for future in running:
                 future.cancel()
 
-    def _done(
-        self, running: dict[Future[Any], tuple[Task, Args, int]], work: Work
-    ) -> Iterator[tuple[Task, Any]]:
-        """Wait for the first results. A task whose worker died, or had no advisor, is handed out
-        again.
-        """
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
-            task, args, attempts = running.pop(future)
-            if attempts < ATTEMPTS and (future.cancelled() or worker_died(future.exception())):
-                running[self._submit(work, args)] = task, args, attempts + 1
-            elif (result := future.result()) is None:
-                running[self._submit(work, args, self.fitted)] = task, args, attempts
-            else:
-                yield task, result
-
     def _submit(self, work: Work, args: Args, sent: FittedAdvisor | None = None) -> Future[Any]:
+        """Hand out a task; to a worker of a cluster with the advisor, if it is ``sent``."""
         if self.cluster is None:
             return self.executor.submit(work, self.fitted, *args)
-        folder = self.cluster.folder and str(Path(self.cluster.folder).resolve())
+        given = self.cluster.folder
+        folder = None if given is None else str(Path(given).resolve())
         with warnings.catch_warnings():  # an advisor may be large: it is sent once a worker
             warnings.filterwarnings("ignore", "Sending large graph")
             return self.executor.submit(

@@ -67,10 +67,11 @@ class Overlays(NamedTuple):
             except EdfaError as error:
                 messages[number] = f"overlay: {str(error).removeprefix('overlay.')}"
                 overlays.append(NO_OVERLAY)
-        by_content = {overlay.to_json(): overlay for overlay in overlays}
-        places = pd.Index(by_content).get_indexer([overlay.to_json() for overlay in overlays])
+        contents = np.array([overlay.to_json() for overlay in overlays], dtype=object)
+        places, _ = pd.factorize(contents)
+        distinct = dict(zip(contents, overlays, strict=True))
         errors = {row: messages[i] for row, i in enumerate(said.tolist()) if i in messages}
-        return cls([*by_content.values()], places[said], errors)
+        return cls([*distinct.values()], places[said], errors)
 
 
 def _text(cell: Any) -> str:

@@ -198,7 +198,7 @@ def _positions(X: Float32Array, learnt: Float32Array) -> IntArray:  # noqa: N803
 
     Of several equal ones the first belongs to the first, and so on.
     """
-    columns = ~np.isnan(X).any(axis=0)
+    columns = np.asarray(~np.isnan(X).any(axis=0))
     places: dict[bytes, list[int]] = {}
     for i, row in enumerate(row_keys(learnt, columns)):
         places.setdefault(row, []).append(i)

@@ -136,32 +136,28 @@ def monitor(
     quiet: Quiet = False,
 ) -> None:
     """Check a certificate by random audits; exit code 3 once it is refuted."""
+    from edfa.certification.certificate import Certificate
+    from edfa.reading import read_text
+    from edfa.writing import locked, write_text
+
     output = Output(as_json, quiet)
     advisor = load_advisor(folder)
     if audits is None:
         state = _load_monitor(advisor, folder, delta)
     else:
-        state = _add_audits(advisor, folder, delta, _losses(advisor, audits))
+        losses = _losses(advisor, audits)
+        with locked(folder.resolve()):  # nobody else adds audits, or saves another advisor
+            if Certificate.from_json(read_text(folder / "certificate.json")) != advisor.certificate:
+                raise MismatchError(
+                    f"the certificate in {folder} has just been replaced; audit again"
+                )
+            state = _load_monitor(advisor, folder, delta)
+            state = state.audit(losses, advisor=advisor.fingerprint)
+            write_text(folder / MONITOR_FILE, state.to_json())
     output.say(str(state))
     output.write_json(state, alarm=state.alarm, p_value=state.p_value, sentence=str(state))
     if state.alarm:
         raise typer.Exit(EXIT_NO)
-
-
-def _add_audits(advisor: "Advisor", folder: Path, delta: float | None, losses: Any) -> "Monitor":
-    """Add audits to those that are written down; nobody else adds any, or saves another advisor,
-    meanwhile.
-    """
-    from edfa.certification.certificate import Certificate
-    from edfa.reading import read_text
-    from edfa.writing import locked, write_text
-
-    with locked(folder.resolve()):
-        if Certificate.from_json(read_text(folder / "certificate.json")) != advisor.certificate:
-            raise MismatchError(f"the certificate in {folder} has just been replaced; audit again")
-        state = _load_monitor(advisor, folder, delta).audit(losses, advisor=advisor.fingerprint)
-        write_text(folder / MONITOR_FILE, state.to_json())
-    return state
 
 
 def _load_monitor(advisor: "Advisor", folder: Path, delta: float | None) -> "Monitor":

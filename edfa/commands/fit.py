@@ -181,15 +181,21 @@ def _group_table(evaluation: "AdvisorEvaluation", name: str) -> "RichTable":
 
 
 def _check_guesses(schema: "Schema", accepted: bool, output: Output) -> None:
-    """List what the draft of a card guessed and nobody confirmed; raise SchemaError unless that is
-    accepted.
+    """List what the draft of a card guessed and nobody confirmed, a line for the outcome and for
+    each feature with the keys that may be wrong; raise SchemaError unless that is accepted.
     """
     if not schema.guessed:
         return
+    lines = (
+        [f"{schema.target}: classes {', '.join(schema.classes)}"] if schema.target_guessed else []
+    )
+    for feature in (feature for feature in schema if feature.guessed):
+        keys = [feature.kind, feature.change, *(["sensitive"] if feature.sensitive else [])]
+        keys += [f"monotone {feature.monotone}"] if feature.monotone else []
+        lines.append(f"{feature.name}: {', '.join(keys)}")
     reached = "accepted" if accepted else "not confirmed"
     output.say(
-        f"Guessed by the draft of the card, and {reached}:",
-        *(f"  {line}" for line in _guesses(schema)),
+        f"Guessed by the draft of the card, and {reached}:", *(f"  {line}" for line in lines)
     )
     if not accepted:
         count = len(schema.guessed) - 1
@@ -198,21 +204,6 @@ def _check_guesses(schema: "Schema", accepted: bool, output: Output) -> None:
             f"the card's guesses about {schema.guessed[0]!r}{more} are not confirmed; check them "
             "and take `guessed = true` out, or go on with --accept-guesses"
         )
-
-
-def _guesses(schema: "Schema") -> list[str]:
-    """One line for each feature, or the outcome, with a guess: its name, and the keys that may be
-    wrong.
-    """
-    lines = (
-        [f"{schema.target}: classes {', '.join(schema.classes)}"] if schema.target_guessed else []
-    )
-    for feature in schema:
-        if feature.guessed:
-            keys = [feature.kind, feature.change, *(["sensitive"] if feature.sensitive else [])]
-            keys += [f"monotone {feature.monotone}"] if feature.monotone else []
-            lines.append(f"{feature.name}: {', '.join(keys)}")
-    return lines
 
 
 def _check_rules(path: Path, rules: "Rules", rows: "Table") -> None:

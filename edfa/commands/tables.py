@@ -81,9 +81,15 @@ def data(
     quiet: Quiet = False,
 ) -> None:
     """List the data sets, or describe one of them or a table of your own."""
+    from edfa.data.catalog import NAMES, load_schema, where
+
     output = Output(as_json, quiet)
     if name is None:
-        sets = _catalog()
+        cards = {known: load_schema(known) for known in NAMES}
+        sets = [
+            {"name": known, "features": len(card), "title": card.title, "where": where(known)}
+            for known, card in cards.items()
+        ]
         output.write_json(sets=sets)
         rows = [[str(value) for value in entry.values()] for entry in sets]
         columns = ["name", ">features", "title", "where"]
@@ -219,14 +225,3 @@ def split(table: "Table") -> "RichTable":
         rows.append([str(part.part), f"{len(part):,}", *shares])
     columns = ["part", ">people", *(f">{name}" for name in classes)]
     return grid(f"The split (seed {table.seed}, stratified)", columns, rows)
-
-
-def _catalog() -> list[dict[str, Any]]:
-    """One entry per data set of the paper: name, number of features, title, and where it is."""
-    from edfa.data.catalog import NAMES, load_schema, where
-
-    cards = {name: load_schema(name) for name in NAMES}
-    return [
-        {"name": name, "features": len(card), "title": card.title, "where": where(name)}
-        for name, card in cards.items()
-    ]
