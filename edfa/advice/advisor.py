@@ -1,5 +1,8 @@
 """The advisor: fitted once on a table, it interviews anyone, hands out plans, and says when they
 may act.
+
+``Advisor`` is the main entry of the library: ``fit`` or ``load``, then ``interview``, or
+``edfa.advice.batch_file.advise_file`` for a file of people.
 """
 
 from collections.abc import Callable, Mapping
@@ -196,6 +199,20 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
             Called with the stage (one of ``STAGES``), what is done of it and what there is to do.
         n_jobs
             Threads that share the search for plans.
+
+        Returns
+        -------
+        Advisor
+            Itself. ``fitted`` holds what was learnt, ``certificate`` (or ``certificates`` of
+            groups) the promise, and ``evaluation_`` how it did on the test part.
+
+        Raises
+        ------
+        DataError
+            If the table is a part of another one, a part of it is empty, or no feature tells
+            anything about the outcome.
+        SettingError
+            If a setting does not fit the card, such as rules that leave nothing to change.
         """
         self._check()
         report = progress or (lambda stage, done, total: None)
@@ -252,7 +269,17 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         n_jobs: int | None,
         report: Progress,
     ) -> FittedAdvisor:
-        """Fit searcher and policy to a fitted model."""
+        """Fit searcher and policy to a fitted model.
+
+        Parameters
+        ----------
+        train, model, blanket
+            The training part, the fitted model, and the blanket of the outcome.
+        all_features
+            Whether plans should survive before the model that sees all features, too.
+        n_jobs, report
+            As for ``fit``.
+        """
         report("policy", 0, 1)
         rules = self._rules(train.schema)
         given = None if rules == NO_RULES else rules
@@ -297,6 +324,9 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         return rules if stays else rules.tighten(Rules(locked=(self.groups,)))
 
     def _find_blanket(self, table: Table, report: Progress) -> Blanket:
+        """The policy's own blanket, the one that was given, or the one of the training part; a
+        DataError if that is empty and no user model decides.
+        """
         if isinstance(self.policy, Policy) and self.policy.blanket is not None:
             return self.policy.blanket
         if isinstance(self.blanket, Blanket):
@@ -313,7 +343,7 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
 
     @property
     def fitted(self) -> FittedAdvisor:
-        """Everything that was learnt."""
+        """Everything that was learnt; UnfittedError before ``fit``."""
         if not hasattr(self, "fitted_"):
             raise UnfittedError("this advisor has learnt nothing yet; call fit(table) first")
         return self.fitted_
@@ -350,7 +380,7 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
     @property
     def certificate(self) -> Certificate:
         """From when on a person may act, and what that promises; or why there is no such
-        promise.
+        promise. MismatchError for an advisor with groups.
         """
         made = self._certified()
         if isinstance(made, GroupCertificates):
@@ -362,7 +392,7 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
 
     @property
     def certificates(self) -> GroupCertificates:
-        """The certificate of each group of people."""
+        """The certificate of each group of people; MismatchError for an advisor without groups."""
         made = self._certified()
         if not isinstance(made, GroupCertificates):
             raise MismatchError(
@@ -379,7 +409,7 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
     @property
     def fingerprint(self) -> str:
         """One word for the model, the card, the rules, the blanket, the policy, the searcher and
-        the signal.
+        the signal: see ``edfa.advice.fitted.identify_advisor``.
         """
         return self.fitted.fingerprint
 
@@ -392,15 +422,35 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         scheduler: str | None = None,
         folder: str | Path | None = None,
     ) -> Certificate | GroupCertificates:
-        """Certify on people who took no part in fitting: a table, a frame (no outcome is needed),
-        or encoded rows.
+        """Certify on people who took no part in fitting.
 
         The certificate replaces the one there is; two looks at different people promise less than
         one. It speaks of plans under the operator's rules, and says how many people have a number
-        beyond what training people showed. Training people are refused: a DataError. With groups,
-        there is one for each group of these people. With the address of a Dask ``scheduler`` its
-        workers share the people, and the certificate is the same; workers that can read the
-        ``folder`` this advisor is saved in need not be sent it.
+        beyond what training people showed. ``alpha``, ``delta`` and ``target`` are those of the
+        advisor as they are set now.
+
+        Parameters
+        ----------
+        people
+            A table, a frame (no outcome is needed), or encoded rows, (people, features).
+        progress, n_jobs
+            As for ``fit``.
+        scheduler
+            The address of a Dask scheduler, whose workers share the people; the certificate is the
+            same.
+        folder
+            The folder that this advisor is saved in; workers that can read it need not be sent the
+            advisor.
+
+        Returns
+        -------
+        Certificate or GroupCertificates
+            With groups, one for each group of these people.
+
+        Raises
+        ------
+        DataError
+            If somebody is not known well enough, or these are the training people.
         """
         report, promise = progress or (lambda stage, done, total: None), self.fitted.promise
         ending = replace(promise.ending, alpha=self.alpha, target=self.target)
@@ -435,16 +485,28 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
             ``SettingError``.
         language
             ``"en"`` or ``"de"``.
+
+        Raises
+        ------
+        FactError
+            If a value cannot be understood.
         """
         return Interview(self.fitted, overlay=overlay, language=language).begin(facts or {})
 
     def verify(self, receipt: Receipt | str, key: bytes | None = None) -> Verification:
-        """Replay a receipt's interview, and say what differs; with the operator's key, whether it
-        is as it was.
+        """Replay a receipt's interview, and say what differs.
+
+        Parameters
+        ----------
+        receipt
+            The receipt, or its JSON.
+        key
+            The operator's key, with which the signature is checked.
         """
         return verify(self.fitted, receipt, key)
 
     def _repr_html_(self) -> str:
+        """The settings, and what was learnt, as a sheet for notebooks."""
         settings = {name: str(value) for name, value in self.get_params(deep=False).items()}
         settings["rules"] = "; ".join((self.rules or NO_RULES).describe()) or "none"
         if not hasattr(self, "fitted_"):
@@ -461,6 +523,11 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
     def save(self, folder: str | Path) -> None:
         """Write everything into a folder: JSON, safetensors, UBJSON, Parquet, with hashes. All of
         it or nothing.
+
+        Parameters
+        ----------
+        folder
+            A new folder, or one that holds an advisor, which is replaced.
         """
         promise = self.fitted.promise
         plain = {f.name: getattr(self, f.name) for f in fields(persist.PlainSettings)} | {
@@ -476,8 +543,18 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
     def load(cls, folder: str | Path, *, model: Any = None) -> "Advisor":
         """Read what ``save`` wrote; runs no code from the folder, and refuses one that was changed.
 
-        ``model`` is the user model that the advisor was made for, where it is in no file, such as a
-        function.
+        Parameters
+        ----------
+        folder
+            The folder of a saved advisor.
+        model
+            The user model that the advisor was made for, where it is in no file, such as a
+            function.
+
+        Raises
+        ------
+        UnreadableError
+            If it holds no whole advisor.
         """
         fitted, settings, evaluation = persist.load(folder, model)
         parts: dict[str, Any] = {

@@ -132,10 +132,16 @@ def roll_out_remote(
     X: Float32Array,  # noqa: N803
     progress: Callable[[int, int], None] | None = None,
 ) -> Records:
-    """The records that ``roll_out`` makes of complete encoded rows X, by workers who share the
-    people.
+    """The records that ``roll_out`` makes, by workers who share the people.
 
-    ``progress`` is called with the numbers of people who are done, and of all.
+    Parameters
+    ----------
+    pool
+        The workers, with the advisor.
+    X
+        Complete encoded rows, (people, features).
+    progress
+        Called with the numbers of people who are done, and of all.
     """
     parts: dict[int, Records] = {}
     judge = draw_judges(pool.fitted, X)
@@ -187,7 +193,24 @@ def _key(fitted: FittedAdvisor) -> str:
 def _work_away(
     key: str, made_with: str, folder: str | None, sent: FittedAdvisor | None, work: Work, args: Args
 ) -> Any:
-    """On a worker: do the work with the advisor ``key``; None if there is none."""
+    """On a worker of a cluster: do the work with an advisor, which stays for the next task.
+
+    Parameters
+    ----------
+    key
+        Which advisor, by ``_key``.
+    made_with
+        The versions that the advisor is used with; MismatchError if this worker has others.
+    folder, sent
+        Where the advisor may be loaded from, and the advisor itself if it was sent.
+    work, args
+        What is called with the advisor and these arguments.
+
+    Returns
+    -------
+    Any
+        What the work returns; None if the advisor is neither here, nor in the folder, nor sent.
+    """
     if str(versions()) != made_with:
         raise MismatchError(
             f"a worker has {versions()}, the advisor is used with {made_with}: answers could differ"

@@ -75,8 +75,10 @@ class Overlays(NamedTuple):
 
 
 def _text(cell: Any) -> str:
-    """A cell as one text; a mapping comes from JSON lines, or from Parquet, which fills absent keys
-    with nulls.
+    """A cell as one text, empty for an empty cell.
+
+    A mapping comes from JSON lines, or from Parquet, which fills absent keys with nulls: it becomes
+    JSON without these.
     """
     if isinstance(cell, Mapping):
         given = {str(key): value for key, value in cell.items() if value is not None}
@@ -96,7 +98,15 @@ def _plain(value: Any) -> Any:
 
 
 def _understand(text: str, fitted: FittedAdvisor) -> Overlay:
-    """The overlay in the text of a cell; an error unless it tightens the rules of everybody."""
+    """The overlay in the text of a cell.
+
+    Raises
+    ------
+    UnreadableError
+        If the text is no JSON object.
+    SchemaError, SettingError, UnknownNameError
+        If it is no overlay for this card, or loosens the rules of everybody.
+    """
     if not text.strip():
         return NO_OVERLAY
     try:
@@ -191,6 +201,9 @@ def _csv(text: str, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _check_header(header: list[str], name: str) -> None:
+    """Refuse a header of a CSV file of overlays with a column that is unknown, or there twice, or
+    without the row number.
+    """
     known = ("row", WHOLE, *KEYS)
     if not header:
         raise UnreadableError(f"{name} cannot be read: it is empty")

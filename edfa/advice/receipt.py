@@ -139,7 +139,13 @@ class Receipt:
         return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
     def sign(self, key: bytes) -> "Receipt":
-        """The same, signed; a key of fewer than 16 bytes is a SettingError."""
+        """The same receipt, signed.
+
+        Parameters
+        ----------
+        key
+            The operator's key; one of fewer than 16 bytes is a SettingError.
+        """
         named = replace(self, key=hashlib.sha256(check_key(key)).hexdigest()[:8])
         return replace(named, signature=hmac.new(key, named.payload(), hashlib.sha256).hexdigest())
 
@@ -167,8 +173,14 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Difference:
-    """One part of a receipt that does not come out again: what it says, and what the advisor says
-    today.
+    """One part of a receipt that does not come out again.
+
+    Parameters
+    ----------
+    part
+        The name of a field of ``Receipt``.
+    receipt, today
+        What the receipt says, and what the advisor says today.
     """
 
     part: str
@@ -178,12 +190,20 @@ class Difference:
 
 @dataclass(frozen=True)
 class Verification:
-    """What became of a receipt when its interview was replayed.
+    """What became of a receipt when its interview was replayed; ``str`` gives it in words.
 
-    ``signature`` is ``"right"``, ``"wrong"`` or ``"missing"`` (a key was given, and the receipt is
-    not signed); without a key ``"not_checked"``, or ``"none"`` if it is not signed.
-    ``certificates`` are the digests of the certificate the receipt was made under and of today's,
-    if they are two: then it was not compared whether the person may act.
+    Parameters
+    ----------
+    signature
+        ``"right"``, ``"wrong"`` or ``"missing"`` (a key was given, and the receipt is not signed);
+        without a key ``"not_checked"``, or ``"none"`` if it is not signed.
+    advisor
+        Whether it is a receipt of this advisor; if not, nothing was replayed.
+    differences
+        What does not come out again.
+    certificates
+        The digests of the certificate the receipt was made under and of today's, if they are two:
+        then it was not compared whether the person may act.
     """
 
     signature: str
@@ -204,8 +224,8 @@ class Verification:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing differs and no signature is wrong; whoever has the key accepts no receipt
-        without one.
+        """Whether nothing differs and no signature is wrong; with a key, a receipt without a
+        signature does not hold.
         """
         return self.outcome == "holds"
 
@@ -229,8 +249,15 @@ class Verification:
 
 
 def check_key(key: bytes, whose: str = "the key") -> bytes:
-    """A key that can sign: SettingError for anything but bytes, and for fewer than 16 of them,
+    """The key, if it can sign: SettingError for anything but bytes, and for fewer than 16 of them,
     which can be guessed.
+
+    Parameters
+    ----------
+    key
+        The key.
+    whose
+        What error messages call it.
     """
     if not isinstance(key, bytes | bytearray):
         raise SettingError(f"{whose} is bytes, not {type(key).__name__}")

@@ -1,5 +1,5 @@
-"""Whether a receipt holds: the interview is held again, and whatever comes out differently is
-named.
+"""Whether a receipt holds: ``verify`` holds the interview again, and names whatever comes out
+differently.
 """
 
 from edfa.advice.fitted import FittedAdvisor
@@ -24,8 +24,9 @@ REPLAYED = (
     "no_plan",
     "events",
 )
+"""The parts of a receipt that are compared whatever the certificate."""
 PROMISED = ("standing", "certificate")
-"""What depends on the certificate that the advisor has."""
+"""The parts that depend on the certificate that the advisor has."""
 
 
 def verify(
@@ -34,11 +35,34 @@ def verify(
     key: bytes | None = None,
     certify_later: CertifyLater | None = None,
 ) -> Verification:
-    """Replay the interview of a receipt, an object or its JSON; with ``key``, check the signature.
+    """Replay the interview of a receipt, and compare what the advisor says today.
 
     A receipt that was made under another certificate is compared in all that does not depend on it.
-    With ``certify_later``, a calibration that this takes is run there: PendingError until it is
-    done.
+
+    Parameters
+    ----------
+    fitted
+        The advisor.
+    receipt
+        The receipt, or its JSON.
+    key
+        The operator's key, with which the signature is checked; None: it is not checked.
+    certify_later
+        Runs a calibration that this takes elsewhere; None: it is run at once.
+
+    Returns
+    -------
+    Verification
+        What differs, and what is wrong with the signature.
+
+    Raises
+    ------
+    UnreadableError
+        If the text is no receipt.
+    SettingError
+        If the key is too short.
+    PendingError
+        While a calibration is run elsewhere.
     """
     receipt = Receipt.from_json(receipt) if isinstance(receipt, str) else receipt
     signature = _signature(receipt, key)
@@ -73,6 +97,7 @@ def _replay(fitted: FittedAdvisor, receipt: Receipt, certify_later: CertifyLater
 
 
 def _signature(receipt: Receipt, key: bytes | None) -> str:
+    """What is to be said of the signature, in the words of ``Verification.signature``."""
     if key is None:
         return "not_checked" if receipt.signed else "none"
     check_key(key)
