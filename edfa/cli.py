@@ -43,6 +43,7 @@ cli = typer.Typer(
 
 
 def _print_version(wanted: bool) -> None:
+    """Print the version and end, if ``--version`` was given."""
     if wanted:
         typer.echo(f"edfa {__version__}")
         raise typer.Exit
@@ -78,9 +79,19 @@ _add_commands()
 
 
 def app(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line with ``arguments`` (default: ``sys.argv``).
+    """Run the command line.
 
     An error is one line on standard error and an exit code; with ``--debug`` it is raised.
+
+    Parameters
+    ----------
+    arguments
+        What was typed after ``edfa``; None: ``sys.argv``.
+
+    Raises
+    ------
+    SystemExit
+        Always, with the exit code of the command, unless ``--debug`` raises an error.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
@@ -138,7 +149,7 @@ def _prepare_streams() -> None:
 
 
 def _nowhere() -> TextIO:
-    """A stream that takes everything and keeps nothing."""
+    """A stream that forgets everything that is written to it."""
     return Path(os.devnull).open("w", encoding="utf-8")
 
 

@@ -211,8 +211,8 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         DataError
             If the table is a part of another one, a part of it is empty, or no feature tells
             anything about the outcome.
-        SettingError
-            If a setting does not fit the card, such as rules that leave nothing to change.
+        SettingError, SchemaError
+            If a setting does not fit the card, or rules leave nothing to change.
         """
         self._check()
         report = progress or (lambda stage, done, total: None)

@@ -146,8 +146,8 @@ class Assessment:
 
     @property
     def chance(self) -> Float64Array:
-        """What people are told of the favourable class, (people,): its probability, or with an own
-        model its share.
+        """What people are told of the favourable class, (people,): its probability, or with a user
+        model the share of completions that it decides favourably.
 
         Of whom all that such a model uses is known, it is the probability that the model gives.
         """
@@ -158,8 +158,8 @@ class Assessment:
 
     @cached_property
     def shares(self) -> tuple[Float64Array, int] | None:
-        """The share of completions that a user model decides favourably, (people,),
-        and their number.
+        """The share of completions that a user model decides favourably, (people,), and the number
+        of completions of each person.
 
         None where another model decides, or everything that it uses is known: then the probability
         says it.
@@ -194,8 +194,7 @@ class Assessment:
     def partition(self) -> Partition:
         """What can turn each person's decision, what cannot yet, what never will.
 
-        With a user model that is what changes its decision in most completions of the
-        person.
+        With a user model that is what changes its decision in most completions of the person.
         """
         whole = self.explained.partition
         if self.shares is None:
@@ -231,8 +230,8 @@ class Assessment:
 
     @cached_property
     def wishes(self) -> dict[str, BoolArray]:
-        """Who differs from people without an overlay, (people,) each: declined a question, pays
-        other prices, has limits on plans.
+        """Who differs from people without an overlay, (people,) each: who ``"declined"`` a
+        question, who pays other ``"prices"``, and who has ``"limits"`` on plans.
         """
         return {
             "declined": self.declined.any(axis=1),

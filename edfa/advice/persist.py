@@ -130,6 +130,7 @@ def people_from_parquet(content: bytes, name: str, limit: int = LIMIT) -> pd.Dat
 
 
 def _bound(size: int, name: str, limit: int) -> None:
+    """Raise UnreadableError for a part that takes more than ``limit`` bytes."""
     if size > limit:
         raise UnreadableError(f"{name} unpacks to {size:,} bytes; at most {limit:,} are read")
 
@@ -438,7 +439,7 @@ def _read(saved: Folder, name: str, noun: Any) -> Any:
 
 
 def _describe(part: Policy | Searcher) -> dict[str, Any]:
-    """The name and the settings that make the same part again."""
+    """The role, name and settings that ``_make`` makes the same part from again; as JSON data."""
     kinds = {"policy": POLICIES, "searcher": SEARCHERS}
     role = "policy" if isinstance(part, Policy) else "searcher"
     settings = {
@@ -448,7 +449,18 @@ def _describe(part: Policy | Searcher) -> dict[str, Any]:
 
 
 def _plain(part: Policy | Searcher, name: str, value: Any) -> Any:
-    """A setting as JSON; nouns and parts as a mapping with their kind."""
+    """A setting as JSON data; nouns and parts as a mapping with their kind.
+
+    Parameters
+    ----------
+    part, name, value
+        The policy or searcher, the name of the setting, and its value.
+
+    Raises
+    ------
+    SettingError
+        If JSON cannot hold the value.
+    """
     if isinstance(value, Blanket | Rules):
         return {"kind": type(value).__name__, "content": json.loads(value.to_json())}
     if isinstance(value, Committee):
@@ -476,6 +488,7 @@ def _make(description: dict[str, Any]) -> Any:
 
 
 def _value(setting: Any) -> Any:
+    """The value of a setting that ``_plain`` wrote."""
     if isinstance(setting, list):
         return tuple(setting)
     if not isinstance(setting, dict) or "kind" not in setting:

@@ -193,10 +193,10 @@ def draw_judges(fitted: FittedAdvisor, X: Float32Array) -> IntArray:  # noqa: N8
 
 
 def _positions(X: Float32Array, learnt: Float32Array) -> IntArray:  # noqa: N803
-    """The row of ``learnt`` (people, features) that each row of X is, (rows,); -1: none. NaN in X:
-    not known.
+    """The row of ``learnt`` (people, features) that each row of X (rows, features) is, (rows,); -1:
+    none. Features that are not known of everybody in X (NaN) are not compared.
 
-    Of several equal ones the first belongs to the first, and so on.
+    Of several equal ones the first belongs to the first, and so on; the last one to all others.
     """
     columns = np.asarray(~np.isnan(X).any(axis=0))
     places: dict[bytes, list[int]] = {}

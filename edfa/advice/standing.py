@@ -181,7 +181,7 @@ class Standings(NamedTuple):
     planned
         The rows of people with a plan under an advisor with a certificate, (planned,).
     path
-        The path of these; None if there are none.
+        The path of these.
     passed
         Who of them went on past the point where the advisor's rule said "act", (planned,).
     for_wishes
@@ -194,10 +194,10 @@ class Standings(NamedTuple):
     signal: Float64Array
     tau: Float64Array
     planned: IntArray
-    path: PolicyPath | None = None
-    passed: BoolArray = np.zeros(0, dtype=bool)
-    for_wishes: BoolArray = np.zeros(0, dtype=bool)
-    certificate: ObjectArray = np.zeros(0, dtype=object)
+    path: PolicyPath
+    passed: BoolArray
+    for_wishes: BoolArray
+    certificate: ObjectArray
 
 
 def find_standings(
@@ -240,8 +240,6 @@ def find_standings(
     status[refused] = "no_plan"
     status[refused & ~np.isnan(signal)] = "not_certified"
     planned = np.flatnonzero(refused & ~np.isnan(signal) & ~np.isnan(tau))
-    if not len(planned):
-        return Standings(status, signal, tau, planned)
     path, own, watched = follow_policy(assessment, planned, assess), tau[planned], signal[planned]
     usual = path.on_path & ~np.logical_or.reduce(
         [wish[planned] for wish in assessment.wishes.values()]
@@ -372,11 +370,12 @@ def find_standing(
         assessment, k, assess, group, everywhere=True, later=later, progress=progress
     )
     status: Status = standings.status[0]
-    tau = None if np.isnan(standings.tau[0]) else float(standings.tau[0])
-    if status in ("granted", "no_plan"):
-        return Standing(status, tau=tau), None
-    signal, path = float(standings.signal[0]), standings.path
-    if path is None or not standings.for_wishes[0]:
+    signal, tau = (
+        None if np.isnan(value[0]) else float(value[0])
+        for value in (standings.signal, standings.tau)
+    )
+    path = standings.path
+    if not standings.for_wishes.any():
         own = fitted.certificate_for(group[0]) if status == "act" else None
         return Standing(status, signal, tau), own
     deviates = {"start": path.missing_start, "order": path.other_order, "passed": standings.passed}

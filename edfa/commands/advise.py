@@ -109,10 +109,15 @@ def advise(
 
 
 def _estimate_people(rows: Path) -> int:
-    """About how many people there are, for the time left: exact for Parquet, else by the length of
-    the first lines.
+    """About how many people there are, for the time left; 0: it cannot be told.
 
-    0: it cannot be told. What is wrong with the file is said by what reads it.
+    It is exact for Parquet; of other files the length of the first lines is taken for that of all.
+    What is wrong with a file is said by what reads it.
+
+    Parameters
+    ----------
+    rows
+        A file of people, or a folder of Parquet files.
     """
     with suppress(OSError, ValueError):
         if rows.is_dir() or rows.suffix == ".parquet":

@@ -99,8 +99,19 @@ def certify(
 
 
 def _save(advisor: "Advisor", folder: Path, old: str) -> bool:
-    """Save the advisor, unless its certificate is the one that is there, whose id is ``old``;
-    whether the old one's audits went with it.
+    """Save the advisor with its new certificate.
+
+    Parameters
+    ----------
+    advisor, folder
+        The advisor, and where it is saved.
+    old
+        The id of the certificate that is there; nothing is saved if it is the same one.
+
+    Returns
+    -------
+    bool
+        Whether there were audits of the old certificate, which are gone with it.
     """
     from edfa.writing import tidy
 
@@ -161,8 +172,21 @@ def monitor(
 
 
 def _load_monitor(advisor: "Advisor", folder: Path, delta: float | None) -> "Monitor":
-    """The monitor as the last audit left it, or a new one where there is none; another
-    certificate's is refused.
+    """The monitor as the last audit left it, or a new one where there is none.
+
+    Parameters
+    ----------
+    advisor, folder
+        The advisor, and the folder that it is saved in.
+    delta
+        The probability of ever raising a false alarm; None: as it is, or 0.05.
+
+    Raises
+    ------
+    MismatchError
+        If the monitor is of another certificate.
+    SettingError
+        If ``delta`` is another one than at the first audit.
     """
     from edfa.certification.monitor import Monitor
     from edfa.errors import UnreadableError
@@ -184,8 +208,20 @@ def _load_monitor(advisor: "Advisor", folder: Path, delta: float | None) -> "Mon
 
 
 def _losses(advisor: "Advisor", path: Path) -> Any:
-    """The audited people's losses, 0 or 1: the file's column ``loss``, or computed from all their
-    features.
+    """The audited people's losses, 0 or 1, (people,).
+
+    Parameters
+    ----------
+    advisor
+        The advisor whose certificate is audited.
+    path
+        The file of these people: with a column ``loss``, or with all their features, from which the
+        losses are computed for those whom the certificate speaks of.
+
+    Raises
+    ------
+    DataError
+        If the certificate speaks of none of them.
     """
     import numpy as np
 

@@ -72,6 +72,11 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a sav
 class Output:
     """A command's output: text for people, JSON for other programs, or nothing. Progress goes to
     standard error.
+
+    Parameters
+    ----------
+    as_json, quiet
+        Whether ``--json``, or ``--quiet``, was given.
     """
 
     def __init__(self, as_json: bool = False, quiet: bool = False) -> None:
@@ -84,7 +89,15 @@ class Output:
         return not (self.as_json or self.quiet)
 
     def say(self, *lines: str, style: str | None = None) -> None:
-        """Write lines of text for people."""
+        """Write lines of text for people.
+
+        Parameters
+        ----------
+        lines
+            The lines; control characters in them are written as escapes.
+        style
+            A style of rich, such as ``"bold"``.
+        """
         for line in lines if self.people else ():
             self.console.print(
                 escape(printable(line, keep="\n")), style=style, highlight=False, soft_wrap=True
@@ -96,9 +109,16 @@ class Output:
             self.console.print(*renderables, sep="\n")
 
     def write_json(self, noun: Any = None, **more: Any) -> None:
-        """Write the command's result as one JSON object, if --json was given: what the ``noun`` is
-        in JSON, and ``more``, in which nouns are in JSON, too. In ASCII unless standard output is
-        in Unicode.
+        """Write the command's result as one JSON object, if --json was given; in ASCII unless
+        standard output is in Unicode.
+
+        Parameters
+        ----------
+        noun
+            Something with ``to_json``, whose entries come first.
+        more
+            Further entries by name: plain data, something with ``to_json``, or anything else, which
+            is written as text.
         """
         if self.as_json and not self.quiet:
             result = more if noun is None else _plain(noun) | more
@@ -126,7 +146,14 @@ def _plain(value: Any) -> Any:
 def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> "RichTable":
     """Make a table for the terminal, one line per row; on a narrow screen the last column is cut.
 
-    ">" before a column's name right-aligns the column.
+    Parameters
+    ----------
+    title
+        The line above it; empty: there is none.
+    columns
+        The names of the columns; one that begins with ">" is aligned to the right.
+    rows
+        The cells, a sequence for each row.
     """
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -150,8 +177,16 @@ def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> "
 def show_progress(output: Output) -> Iterator[Callable[[str, int, int], None]]:
     """Show one progress bar per stage, with the time it has taken and the time it has left.
 
-    The function it yields takes the stage, the work done and the total work; a total of at most 1
-    says nothing about how far the stage is, so that no time left is shown.
+    Parameters
+    ----------
+    output
+        Nothing is shown unless it writes text for people.
+
+    Yields
+    ------
+    callable
+        Takes the stage, the work done and the total work; a total of at most 1 says nothing about
+        how far the stage is, so that no time left is shown.
     """
     if not output.people:
         yield lambda stage, done, total: None
@@ -195,14 +230,29 @@ def check_absent(out: Path, force: bool) -> None:
 
 
 def load_advisor(folder: Path) -> "Advisor":
-    """Load a saved advisor."""
+    """Load a saved advisor; UnreadableError if the folder holds none."""
     from edfa.advice.advisor import Advisor
 
     return Advisor.load(folder)
 
 
 def open_table(name: str, card: Path | None, **options: Any) -> "Table":
-    """Load a data set of the paper by its name, or a file with its card."""
+    """Load a data set of the paper by its name, or a file with its card.
+
+    Parameters
+    ----------
+    name
+        The name, or the path of a ``.csv`` or ``.parquet`` file.
+    card
+        The card of the file; None for a data set of the paper.
+    options
+        Keywords of ``edfa.load`` and ``Table.from_frame``, such as ``seed`` and ``cap``.
+
+    Raises
+    ------
+    SettingError
+        If a file has no card.
+    """
     from edfa.data.catalog import load
     from edfa.data.read import read_frame
     from edfa.data.table import Table

@@ -1,5 +1,5 @@
 """The interview in a terminal: questions with their reasons, plans, and what is promised when the
-person may act.
+person may act. ``Dialogue.run`` is the entry.
 """
 
 from collections.abc import Callable
@@ -120,8 +120,10 @@ class Dialogue:
                 return
 
     def _goes_on(self) -> bool:
-        """Show the plan that may be acted on, and what is promised; whether the person goes on all
-        the same.
+        """Show the plan that may be acted on, and what is promised, and ask whether the person
+        goes on all the same.
+
+        What was shown is told once more at the end if they do.
         """
         sentences = InterviewRecord(self.interview, self.plans).sentences()
         shown = (*sentences["plans"][:1], *sentences["standing"])
@@ -133,8 +135,17 @@ class Dialogue:
         return yes
 
     def _answer(self, question: Question, why: str) -> bool:
-        """Ask one question until it is answered, declined or something is taken back; False if the
-        person stops.
+        """Ask one question until it is answered, declined or something is taken back.
+
+        Parameters
+        ----------
+        question, why
+            The question, and why it is asked; empty: there is no reason to tell.
+
+        Returns
+        -------
+        bool
+            False if the person stops.
         """
         interview, feature = self.interview, self.schema[question.feature]
         self._show(question, why)
@@ -219,7 +230,9 @@ class Dialogue:
         self._lines(style, say(key, self.language))
 
     def _lines(self, style: Style, *lines: str) -> None:
-        """Tell lines; an empty one that comes first parts blocks, others are left out."""
+        """Tell lines of one style; an empty one that comes first separates blocks, other empty
+        ones are left out.
+        """
         for i, line in enumerate(lines):
             if line or (i == 0 and len(lines) > 1):
                 self._tell(line, style)

@@ -149,7 +149,15 @@ def fit(
 def _user_model(
     named: "ModelFile | None", path: Path | None, classes: str | None
 ) -> "ModelFile | None":
-    """The user model of the advisor file, with what was typed before it; None: there is none."""
+    """The user model that decides; None: there is none.
+
+    Parameters
+    ----------
+    named
+        That of the advisor file.
+    path, classes
+        What was typed as ``--model`` and ``--classes``, which comes before the file.
+    """
     from edfa.advice.config import ModelFile
 
     typed: dict[str, Any] = {} if path is None else {"file": str(path)}

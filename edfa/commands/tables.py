@@ -160,7 +160,17 @@ def blanket(
 
 
 def _rows_of(name: str, card: Path | None, target: str | None) -> Any:
-    """The training part of a known set, or the rows of a file, with a card or without."""
+    """The rows in which ``edfa blanket`` looks for what matters.
+
+    Parameters
+    ----------
+    name
+        A data set of the paper, of which it is the training part; or a file.
+    card
+        The card of the file; without one, the outcome must be named.
+    target
+        The column of the outcome.
+    """
     from edfa.data.catalog import NAMES
     from edfa.data.read import read_frame
 
@@ -176,6 +186,7 @@ def _rows_of(name: str, card: Path | None, target: str | None) -> Any:
 
 
 def _evidence(blanket: "Blanket") -> "RichTable":
+    """One row per member of a blanket: the weakest test that it passed."""
     rows = [
         [name, f"{e.p:.1e}", f"{e.effect:.4f}", e.test, ", ".join(e.given) or "nothing"]
         for name, e in blanket.evidence.items()
@@ -185,8 +196,14 @@ def _evidence(blanket: "Blanket") -> "RichTable":
 
 
 def _write_rows(table: "Table", out: Path) -> None:
-    """Write a table's rows to a file, which is whole or as it was; read with the same card they are
-    the same table.
+    """Write a table's rows to a file; read with the same card they are the same table.
+
+    Parameters
+    ----------
+    table
+        The table.
+    out
+        A ``.csv`` or ``.parquet`` file, which is whole or as it was.
     """
     from edfa.writing import atomic_file, write_text
 

@@ -1,6 +1,4 @@
-"""A model of the user's own on the command line: its file, and errors and warnings in words of the
-shell.
-"""
+"""A user model on the command line: its file, and errors and warnings in words of the shell."""
 
 import re
 import shlex
@@ -21,7 +19,18 @@ __all__ = ["in_shell_words", "kept_warnings", "wrap_file"]
 
 
 def wrap_file(model: "ModelFile") -> "UserModel":
-    """Open a user model's file and wrap it."""
+    """Open a user model's file and wrap it.
+
+    Parameters
+    ----------
+    model
+        What an advisor file, or the options of ``edfa fit``, say of it.
+
+    Raises
+    ------
+    ModelError
+        If the model cannot be read or used; the message names options, not arguments of Python.
+    """
     from edfa.predictors.user_model.files import open_model, read_like
     from edfa.predictors.user_model.model import wrap
 
@@ -65,7 +74,14 @@ def _in_file(line: str) -> str:
 
 @contextmanager
 def kept_warnings() -> Iterator[list[str]]:
-    """What is warned of inside, one line each, is in the list afterwards, and on no stream."""
+    """Collect the warnings of edfa that are raised in a block.
+
+    Yields
+    ------
+    list of str
+        After the block it has the text of each warning once, in one line; nothing is written to any
+        stream.
+    """
     lines: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.filterwarnings("always", category=UserWarning, module=r"edfa\.")
