@@ -262,14 +262,16 @@ def _draw_risk(demo: Demo, ax: "Axes") -> "Axes":
 def _evaluation(demo: Demo) -> str:
     """How the advisor does on the people of the test part."""
     test, language = demo.advisor.evaluation_, demo.interview.language
-    shares = {"end": test.accuracy_end, "all": test.accuracy_all, "base": test.base_rate or 0.0}
+    shares = {
+        "end": test.accuracy_end,
+        "all": test.accuracy_all,
+        "base": test.base_rate or 0.0,
+        "risk": test.risk or 0.0,
+    }
     words = {name: phrases.percent(share, language, 1) for name, share in shares.items()}
-    people, saved = phrases.number(test.people, language), phrases.percent(test.saved, language)
-    known = _say(demo, "evaluation", people=people, saved=saved, **words)
-    if not test.n:
-        return f"{known} {_say(demo, 'evaluation_nobody')}"
-    risk = phrases.percent(test.risk or 0.0, language, 1)
-    return f"{known} {_say(demo, 'evaluation_risk', n=phrases.number(test.n, language), risk=risk)}"
+    words |= {name: phrases.number(getattr(test, name), language) for name in ("people", "n")}
+    known = _say(demo, "evaluation", saved=phrases.percent(test.saved, language), **words)
+    return f"{known} {_say(demo, 'evaluation_risk' if test.n else 'evaluation_nobody', **words)}"
 
 
 def write_report(demo: Demo, folder: Path) -> Path:

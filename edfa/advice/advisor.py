@@ -235,19 +235,18 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         fit_parts = partial(self._fit_parts, train, model, blanket, n_jobs=n_jobs, report=report)
         reference = self.reference if model.refits else "all_features"
         fitted = fit_parts(all_features=reference == "all_features")
-        judged = reference in ("auto", "retrained")
-        others: dict[str, Any] = {
-            "judges": learn_judges(fitted, calibration, self.seed) if judged else None,
-            "calibration": calibration.X,
-        }
-        fitted = replace(fitted, **others)
+        judges = None
+        if reference in ("auto", "retrained"):
+            judges = learn_judges(fitted, calibration, self.seed)
+        fitted = replace(fitted, judges=judges, calibration=calibration.X)
         tried = REFERENCES if reference == "auto" else [reference]
         dry = dry_run(fitted, self.seed, n_jobs, tried)
         if reference == "auto":
             reference = choose_reference(fitted, dry, len(calibration))
             if reference == "all_features":
-                # which plans survive is then asked of the model that sees all of them
-                fitted = replace(fit_parts(all_features=True), **others)
+                # Which plans survive is then asked of the model that sees all of them.
+                fitted = fit_parts(all_features=True)
+                fitted = replace(fitted, judges=judges, calibration=calibration.X)
                 dry = dry_run(fitted, self.seed, n_jobs, [reference])
         fitted = replace(fitted, promise=replace(fitted.promise, reference=reference))
         fitted = replace(fitted, fingerprint=identify_advisor(fitted))

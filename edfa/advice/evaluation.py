@@ -239,7 +239,7 @@ def fidelity_of(model: Predictor, X: Float32Array, trajectory: Trajectory) -> Fi
         return None
     states = trajectory.people()
     missing = ~model.is_enough(states.known)
-    return measure_fidelity(model, X, (states.X[missing], X[np.asarray(states.person)[missing]]))
+    return measure_fidelity(model, X, (states.X[missing], X[states.person[missing]]))
 
 
 def _measure(
@@ -262,8 +262,8 @@ def _measure(
     last = trajectory.last
     refused = (trajectory.decision[last] != fitted.favourable) & some
     planned = (np.add.reduceat(plans.legal, np.append(0, last[:-1] + 1)) > 0) & some
-    early = int((acts & some & (ended < last)).sum())
-    row, n_planned = ended[acts & some], int(planned.sum())
+    early, n_planned = int((acts & some & (ended < last)).sum()), int(planned.sum())
+    row = ended[acts & some]
     n, plan = len(row), plans.first[row]
     measures: dict[str, Any] = {
         "people": int(some.sum()),
@@ -353,12 +353,8 @@ def compare_free(fitted: FittedAdvisor, people: Table) -> Comparison:
     train, policy = fitted.train, fitted.policy
     free: Predictor = clone(fitted.model).set_params(monotone=None).fit(train.X, train.y)
     other = Background.of(train, free, policy.blanket, aligned=policy.aligned).predictor
-    return Comparison(
-        len(people),
-        *(_auroc(model, people, fitted.favourable) for model in (fitted.predictor, other)),
-    )
-
-
-def _auroc(model: Predictor, people: Table, favourable: int) -> float:
-    chances = model.predict_proba(people.X)[:, favourable]
-    return float(roc_auc_score(np.asarray(people.y) == favourable, chances))
+    good, aurocs = people.y == fitted.favourable, []
+    for model in (fitted.predictor, other):
+        chances = model.predict_proba(people.X)[:, fitted.favourable]
+        aurocs.append(float(roc_auc_score(good, chances)))
+    return Comparison(len(people), *aurocs)

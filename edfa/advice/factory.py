@@ -316,10 +316,8 @@ def keep_path(
         train, masked, policy.blanket, aligned=policy.aligned, support=searcher.support_
     )
     walked = run_policy(train.X[some], policy, background, budget, rules)
-    visible = np.flatnonzero(background.visible)
-    shown, count = np.unique(~np.isnan(walked.people().X[:, visible]), axis=0, return_counts=True)
-    passed = np.zeros((len(shown), len(background.visible)), dtype=bool)
-    passed[:, visible] = shown
+    shown = walked.people().known & background.visible
+    passed, count = np.unique(shown, axis=0, return_counts=True)
     most = passed[np.argsort(-count, kind="stable")[:PATH_SETS]]
     always = np.array(
         [background.visible, background.start & background.visible, np.ones_like(background.start)]

@@ -58,7 +58,7 @@ class Block(NamedTuple):
         cells
             Their overlays, (people,); None: nobody has one.
         """
-        columns = [frame.iloc[:, at] for at in range(frame.shape[1])]
+        columns = [column for _, column in frame.items()]
         columns += [] if cells is None else [cells]
         text = repr([(str(column.name), str(column.dtype), column.tolist()) for column in columns])
         content = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()

@@ -45,7 +45,7 @@ from edfa.people import Background
 from edfa.predictors.committee import Committee
 from edfa.predictors.monotone import DirectionCheck
 from edfa.predictors.saved import read_predictor, saved_name
-from edfa.reading import parse, parse_json
+from edfa.reading import first_line, parse, parse_json
 from edfa.recourse import SEARCHERS
 from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
@@ -117,16 +117,14 @@ def people_from_parquet(content: bytes, name: str, limit: int = LIMIT) -> pd.Dat
                 )
             if sum(group.total_byte_size * group.num_rows for group in groups) > limit:
                 # One word may fill all rows: they are counted before they are written out.
-                texts = (pa.types.is_string, pa.types.is_large_string)
-                words = [f.name for f in columns if any(is_text(f.type) for is_text in texts)]
+                words = [f.name for f in columns if f.type in (pa.string(), pa.large_string())]
                 coded = pq.read_table(
                     pa.BufferReader(content), columns=words, read_dictionary=words
                 )
                 _bound(sum(map(_written_out, coded.columns)), name, limit)
             return pd.read_parquet(io.BytesIO(content))
         except (pa.ArrowException, OSError, MemoryError) as error:
-            first = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise UnreadableError(f"{name} is damaged: {first}") from None
+            raise UnreadableError(f"{name} is damaged: {first_line(error)}") from None
 
 
 def _bound(size: int, name: str, limit: int) -> None:
@@ -318,7 +316,7 @@ def _write_parts(
         if noun is not None:
             (partial / f"{name}.json").write_text(noun.to_json(), encoding="utf-8")
     if evaluation is not None:
-        record = {"advisor": fitted.fingerprint} | json.loads(evaluation.to_json())
+        record = {"advisor": fitted.fingerprint} | asdict(evaluation)
         (partial / "evaluation.json").write_text(
             json.dumps(record, ensure_ascii=False), encoding="utf-8"
         )
@@ -410,7 +408,7 @@ def _read_evaluation(saved: Folder, fingerprint: str) -> AdvisorEvaluation | Non
     with readable("evaluation.json"):
         record = parse_json(saved.files["evaluation.json"].decode("utf-8"), "evaluation.json")
         advisor = record.pop("advisor")
-        evaluation = AdvisorEvaluation.from_json(json.dumps(record))
+        evaluation = parse(AdvisorEvaluation, record, "evaluation")
     if advisor != fingerprint:
         raise UnreadableError(f"its evaluation is of another advisor: {advisor!r}")
     return evaluation

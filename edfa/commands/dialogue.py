@@ -55,9 +55,8 @@ class Dialogue:
     ) -> None:
         self.interview, self.plans = interview, plans
         self.schema, self.language = interview.fitted.schema, interview.language
-        self.printed: tuple[
-            str, ...
-        ] = ()  # plan and promise, as they stood when the person could act and went on
+        # Plan and promise, as they stood when the person could act and went on.
+        self.printed: tuple[str, ...] = ()
         self._ask, self._tell = ask, tell
 
     def run(self) -> "Interview":

@@ -120,26 +120,26 @@ def fit(
         advisor.fit(rows, progress=progress, n_jobs=file.jobs)
         advisor.save(out)
         compared = compare_free(advisor.fitted, rows.test) if file.compare_free else None
-    grouped = advisor.groups is not None
+    fitted, evaluation, grouped = advisor.fitted, advisor.evaluation_, advisor.groups is not None
     certificate = advisor.certificates if grouped else advisor.certificate
-    output.say(str(advisor.fitted.blanket), "", certificate.sentence, advisor.evaluation_.sentence)
-    if advisor.evaluation_.groups:
-        output.show(_group_table(advisor.evaluation_, str(advisor.groups)))
+    output.say(str(fitted.blanket), "", certificate.sentence, evaluation.sentence)
+    if evaluation.groups:
+        output.show(_group_table(evaluation, str(advisor.groups)))
     if advisor.usage_ is not None:
         output.say(*advisor.usage_.sentences, f"While facts are missing: {advisor.fidelity_}.")
-        output.say(f"Asked of the model: {advisor.fitted.model.asked_}.")
+        output.say(f"Asked of the model: {fitted.model.asked_}.")
     results = {"directions": advisor.directions_, "compared": compared}
     checks = {name: check for name, check in results.items() if check is not None}
     output.say(*(check.sentence for check in checks.values()))
-    warnings = (*kept, *find_warnings(rows, advisor.fitted.blanket, advisor.evaluation_))
+    warnings = (*kept, *find_warnings(rows, fitted.blanket, evaluation))
     output.say(*(f"Warning: {warning}" for warning in warnings), style="yellow")
     output.say(f"saved to {out}", style="dim")
     output.write_json(
         out=out,
         advisor=advisor.fingerprint,
-        blanket=advisor.fitted.blanket,
+        blanket=fitted.blanket,
         **{"certificates" if grouped else "certificate": certificate},
-        evaluation=advisor.evaluation_,
+        evaluation=evaluation,
         warnings=warnings,
         guesses=rows.schema.guessed,
         **checks,
