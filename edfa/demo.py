@@ -150,8 +150,16 @@ def _refused_people(advisor: Advisor, table: Table) -> list[Facts]:
 
 
 def _interview(advisor: Advisor, table: Table, facts: Facts, language: str) -> Demo:
-    """Ask one person until they may act or nothing is left to ask; ``facts`` has all their
-    answers.
+    """Ask one person until they may act or nothing is left to ask.
+
+    Parameters
+    ----------
+    advisor, table
+        The advisor, and the table it was fitted on.
+    facts
+        All of the person's answers by feature name.
+    language
+        The language of the interview.
     """
     schema = table.schema
     interview = advisor.interview({name: facts[name] for name in schema.start}, language=language)
@@ -169,6 +177,16 @@ def report(demo: Demo) -> str:
     about.
 
     All of it is in the language of the interview.
+
+    Parameters
+    ----------
+    demo
+        What ``run_demo`` gives.
+
+    Returns
+    -------
+    str
+        The page.
     """
     interview = demo.interview
     people, facts = phrases.number(len(demo.table), interview.language), len(demo.table.schema)
@@ -192,8 +210,13 @@ def report(demo: Demo) -> str:
 
 
 def story(demo: Demo) -> list[tuple[str, list[str]]]:
-    """The demo as lines of text under headings, for the terminal: first the applicant, then the
-    machinery.
+    """The demo as lines of text under headings, for the terminal: first the applicant, then how
+    the advice came about.
+
+    Returns
+    -------
+    list
+        Headings with their lines, in the order of the report.
     """
     sentences = InterviewRecord(demo.interview).sentences()
     turns = [
@@ -246,7 +269,14 @@ def _units(demo: Demo) -> list[str]:
 
 def _draw_risk(demo: Demo, ax: "Axes") -> "Axes":
     """Draw how many of those who act are let down against the cost of asking, for stricter and less
-    strict rules.
+    strict rules, with labels in the applicant's language.
+
+    Parameters
+    ----------
+    demo
+        The demo.
+    ax
+        Where it is drawn; it is also returned.
     """
     ax = demo.advisor.certificate.draw(ax)
     handles, labels = ax.get_legend_handles_labels()
@@ -275,8 +305,19 @@ def _evaluation(demo: Demo) -> str:
 
 
 def write_report(demo: Demo, folder: Path) -> Path:
-    """Write the report to ``report.html`` in the folder, which is made if need be, and return its
-    path.
+    """Write the report to ``report.html`` in a folder.
+
+    Parameters
+    ----------
+    demo
+        What ``run_demo`` gives.
+    folder
+        The folder; it is made if need be.
+
+    Returns
+    -------
+    pathlib.Path
+        The path of the report.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "report.html"

@@ -403,7 +403,11 @@ class Question:
 
 
 def describe_decision(assessment: Assessment) -> Decision:
-    """What is decided about the one person of ``assessment``."""
+    """What is decided about the one person of ``assessment``.
+
+    Of a user model that cannot be asked yet, because something that it uses is not known, it is
+    what it decides in most of the person's completions.
+    """
     fitted, code = assessment.fitted, int(assessment.decision[0])
     words: dict[str, Any] = {
         "outcome": fitted.schema.classes[code],
@@ -439,8 +443,8 @@ def possible_answers(column: Levels | Measure) -> dict[str, Any]:
 
 
 def _reason(assessment: Assessment, name: str) -> dict[str, Any]:
-    """Why this feature: its place in the blanket, what it tells, or how much longer advice lasts
-    with it.
+    """The fields of a ``Question`` that say why this feature is asked: its place in the blanket,
+    what it tells, or how much longer advice lasts with it.
     """
     policy, blanket = assessment.fitted.policy, assessment.fitted.policy.blanket
     known = _named(assessment, assessment.known[0])
@@ -473,8 +477,23 @@ def _named(assessment: Assessment, mask: BoolArray) -> set[str]:
 def _survival(
     assessment: Assessment, policy: SurvivalPolicy, name: str, known: set[str]
 ) -> dict[str, float]:
-    """How often advice lasts before and after this question: of this person, or on average in the
-    order learnt; empty where nobody was tried who knew just as much.
+    """The fields of a ``Question`` that say how often advice lasts before and after it.
+
+    Parameters
+    ----------
+    assessment, policy
+        One person, and the policy that asks: one that is ``personal`` says it of this person,
+        another one on average over training people in the order that it has learnt.
+    name
+        The feature that is asked.
+    known
+        The names of the features that are known.
+
+    Returns
+    -------
+    dict
+        Empty where the person does not know everything that comes before this question in that
+        order: no training person was tried in such a state.
     """
     if policy.personal:
         chosen = assessment.fitted.schema.index(name)

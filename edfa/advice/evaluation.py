@@ -80,7 +80,10 @@ class Outcomes:
 class GroupEvaluation(Outcomes):
     """An advisor on people of one group whom it has not met.
 
-    ``certified`` says whether the group has a certificate; if not, nobody of it is told to act.
+    Parameters
+    ----------
+    certified
+        Whether the group has a certificate; if not, nobody of it is told to act.
     """
 
     certified: bool
@@ -324,8 +327,14 @@ class Comparison:
 
 
 def check_comparable(schema: Schema, obey_directions: bool = True) -> None:
-    """Raise SettingError where there is nothing to compare with: no directions, or none that are
-    obeyed.
+    """Raise SettingError where ``compare_free`` has nothing to compare.
+
+    Parameters
+    ----------
+    schema
+        The card; it must have directions.
+    obey_directions
+        Whether the advisor's model obeys them.
     """
     if not obey_directions:
         raise SettingError(

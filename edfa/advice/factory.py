@@ -106,8 +106,11 @@ def check_settings(settings: Mapping[str, Any]) -> None:
 
 
 def policy_and_signal(searcher: str | Searcher) -> tuple[str, str]:
-    """The policy and the signal that go with a searcher: for advice that survives, or the
-    paper's.
+    """The names of the policy and the signal that go with a searcher: for advice that survives, or
+    the paper's.
+
+    >>> policy_and_signal("survival"), policy_and_signal("nearest")
+    (('survival', 'survival'), ('edfa', 'uncertainty'))
     """
     if searcher == "survival" or isinstance(searcher, SurvivalSearch):
         return "survival", "survival"
@@ -157,8 +160,20 @@ def new_predictor(
 
 
 def _tell_directions(model: Predictor, schema: Schema) -> None:
-    """Set the card's directions where the model has none of its own; refuse a model that cannot
-    take any.
+    """Set the card's directions where the model has none of its own.
+
+    Parameters
+    ----------
+    model
+        A model, not fitted, which is changed.
+    schema
+        The card.
+
+    Raises
+    ------
+    SettingError
+        If the card has directions and the model cannot take any; the message names a model that
+        can.
     """
     directions = signs(schema)
     if not any(directions):
@@ -181,6 +196,14 @@ def _tell_directions(model: Predictor, schema: Schema) -> None:
 def _threshold(threshold: float | str, train: Table) -> float:
     """The probability from which on the second of two classes, or the favourable one of more, is
     decided.
+
+    Parameters
+    ----------
+    threshold
+        The probability of the favourable class that is needed; or ``"balanced"``, the share of the
+        class that is decided among training people.
+    train
+        The training part.
     """
     classes = train.schema.classes
     second = 1 if len(classes) == 2 else classes.index(train.schema.favourable)

@@ -221,7 +221,15 @@ class FittedAdvisor(HasBackground):
     def of(
         cls, train: Table, model: Predictor, blanket: Blanket, policy: Policy, searcher: Searcher
     ) -> "FittedAdvisor":
-        """From fitted parts; the model is shown what the policy says it may see."""
+        """From fitted parts; the model is shown what the policy says it may see.
+
+        Parameters
+        ----------
+        train
+            The training part.
+        model, blanket, policy, searcher
+            The parts, fitted on it.
+        """
         background = Background.of(
             train, model, policy.blanket, aligned=policy.aligned, support=searcher.support_
         )
@@ -234,8 +242,8 @@ class FittedAdvisor(HasBackground):
 
     @property
     def decisive(self) -> Blanket | None:
-        """The features that may overturn a plan once they are known: those that the model looks at;
-        None: any may.
+        """The features that may overturn a plan once they are known, as a blanket: those that the
+        model looks at. None: any may.
         """
         if self.policy.aligned:
             return self.blanket
@@ -301,11 +309,15 @@ class FittedAdvisor(HasBackground):
         )
 
     def tau_for(self, groups: ObjectArray) -> Float64Array:
-        """The threshold of each person's certificate, (people,), from labels of ``group_of``; NaN:
-        no promise is made.
+        """The threshold of each person's certificate, (people,); NaN: no promise is made.
 
         No signal is at most NaN, so that ``signal <= tau_for(groups)`` tells nobody to act without
         a certificate.
+
+        Parameters
+        ----------
+        groups
+            Labels of ``group_of``, (people,); None: not known.
         """
         taus = {}
         for group in dict.fromkeys(groups.tolist()):
@@ -397,8 +409,13 @@ class FittedAdvisor(HasBackground):
 
 
 def sweep_directions(fitted: FittedAdvisor) -> DirectionCheck | None:
-    """Sweep a model that only takes a penalty for going the wrong way, or none, as the policy shows
-    it to people.
+    """How a model keeps to directions, as the policy shows it to people.
+
+    Returns
+    -------
+    DirectionCheck or None
+        None for a model that obeys its directions exactly, and where there are no directions. Of a
+        user model, which is asked as it is, the card's directions are checked.
     """
     directions = (
         fitted.model.get_params(deep=False).get("monotone")
@@ -444,7 +461,15 @@ def identify_advisor(fitted: FittedAdvisor) -> str:
 
 
 def check_group(name: str, schema: Schema) -> None:
-    """Raise SettingError unless ``name`` is a categorical or ordinal feature of the card."""
+    """Raise SettingError unless a feature can make groups.
+
+    Parameters
+    ----------
+    name
+        The name of the feature; it must be a categorical or ordinal one of the card.
+    schema
+        The card.
+    """
     able = [feature.name for feature in schema if feature.kind != "continuous"]
     if name in schema.names and name not in able:
         raise SettingError(

@@ -148,8 +148,9 @@ class AnswerLog:
         return tuple(flag for flag in flags if flag is not None)
 
     def _understood(self, name: str, value: Any) -> bool:
-        """Whether a fact of the log can be encoded; one of a relevant feature can, or it would not
-        be in the log.
+        """Whether a fact of the log can be encoded.
+
+        One of a relevant feature can, or it would not be in the log.
         """
         try:
             self._check(name, value)
@@ -184,7 +185,7 @@ class AnswerLog:
         return replace(self, events=(*self.events, Event(kind, dict(facts), asked)))
 
     def check_name(self, name: Any) -> None:
-        """UnknownNameError unless it names a feature."""
+        """Raise UnknownNameError unless ``name`` is the name of a feature."""
         if not isinstance(name, str) or name not in self.schema.names:
             known = name[:LONGEST_NAME] if isinstance(name, str) else _kind(name)
             raise UnknownNameError("feature", known, self.schema.names)
@@ -207,8 +208,15 @@ class AnswerLog:
         return plain
 
     def _plain(self, name: str, value: Any) -> Any:
-        """An answer as data that can be written: a text, a finite number, true, false or None; else
-        FactError.
+        """An answer as data that can be written: a text, a finite number, true, false or None.
+
+        Numbers of numpy become plain ones, and NaN becomes None.
+
+        Raises
+        ------
+        FactError
+            For anything else, for a text of more than ``LONGEST`` characters, and for a number that
+            is not finite or beyond ``LARGEST``.
         """
         is_scalar = isinstance(value, np.generic | np.ndarray) and not value.ndim
         plain: Any = value.item() if is_scalar else value
@@ -235,7 +243,7 @@ class AnswerLog:
         return float(plain) if isinstance(plain, float) else int(plain)
 
     def _check(self, name: str, plain: Any) -> None:
-        """FactError unless the value can be understood."""
+        """Raise FactError unless the encoder understands a value; the message says the unit."""
         feature = self.schema[name]
         if isinstance(plain, bool) and not feature.words:
             raise FactError(f"{name}: a number is needed, not {plain!r}")
@@ -429,6 +437,11 @@ class Interview:
     def decline(self, name: str) -> "Interview":
         """Refuse to tell a feature: it is not asked again, and what comes next is planned without
         it.
+
+        Parameters
+        ----------
+        name
+            The feature. It may be told later all the same.
         """
         self.log.check_name(name)
         return self._tell(Event("decline", {name: None}))
@@ -520,7 +533,13 @@ class Interview:
         return tuple(self.assessment.plans(k, overlay))
 
     def why_no_plan(self, overlay: Overlay | None = None) -> NoPlan | None:
-        """Why there is no plan under these further limits; None if there is one."""
+        """Why there is no plan; None if there is one.
+
+        Parameters
+        ----------
+        overlay
+            Further limits, for this time.
+        """
         return self.assessment.plans(K, overlay).reasons.get(0)
 
     @property
@@ -547,7 +566,9 @@ class Interview:
         return self._stands()[1]
 
     def _stands(self) -> tuple[Standing, Certificate | None]:
-        """The standing and its certificate, after the events of the log."""
+        """The standing and its certificate, after the events of the log; worked out once, unless
+        it is pending.
+        """
         assessment = self.assessment
         if self._stood is None or self._stood[0] is not self.log:
             group = self.fitted.group_of(self.log.row)
@@ -667,7 +688,9 @@ class Interview:
         return receipt if key is None else receipt.sign(key)
 
     def to_json(self) -> str:
-        """As JSON; ``from_json`` goes on where it was."""
+        """The interview as JSON: what was told, the overlay and the advisor's fingerprint;
+        ``from_json`` goes on where it was. A what-if is a DataError.
+        """
         if self.supposed:
             raise DataError("what was only supposed is not kept; keep the interview it came from")
         events = tuple(asdict(event) for event in self.log.events)
@@ -723,7 +746,19 @@ class Interview:
             raise UnreadableError(f"this interview is damaged: {one_line(error)}") from None
 
     def replay(self, events: Iterable[Event]) -> "Interview":
-        """Add the events of a log; UnreadableError for one that cannot have happened."""
+        """Tell all that a log says again.
+
+        Parameters
+        ----------
+        events
+            The events of another interview's log, in order.
+
+        Raises
+        ------
+        UnreadableError
+            For an event that cannot have happened: it says that it answered the open question, and
+            it did not, or the other way round.
+        """
         for event in events:
             self._tell(event)
             if self.log.events[-1].asked != event.asked:

@@ -63,7 +63,13 @@ def check_format(path: Path) -> str:
 
 
 def encode_part(frame: pd.DataFrame) -> bytes:
-    """The advice of some people, a frame of ``COLUMNS``, as a Parquet file's content."""
+    """The advice of some people as a Parquet file's content.
+
+    Parameters
+    ----------
+    frame
+        A row per person, with the columns ``COLUMNS``.
+    """
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pandas(frame, schema=SCHEMA, preserve_index=False), sink)
     content: bytes = sink.getvalue().to_pybytes()
@@ -79,8 +85,15 @@ def write_advice(tables: Iterable[Any], result: Path) -> None:
     """Write Arrow tables of advice, one after the other, to one file, which is whole or not
     there.
 
-    The ending of ``result`` says the format. In CSV, words that a spreadsheet would take for
-    formulas are made harmless; in JSON lines, plans are lists, not texts.
+    In CSV, words that a spreadsheet would take for formulas are made harmless; in JSON lines, plans
+    are lists, not texts.
+
+    Parameters
+    ----------
+    tables
+        Tables that ``decode_part`` gives, in the order of their rows.
+    result
+        The file; the ending of its name, one of ``FORMATS``, says the format.
     """
     suffix = check_format(result)
     with atomic_file(result) as partial:

@@ -73,7 +73,7 @@ NEEDED = (
 
 
 def people_to_parquet(frame: pd.DataFrame) -> bytes:
-    """The rows of a table as Parquet."""
+    """The rows of a table as the content of a Parquet file, with the data types of its columns."""
     content = io.BytesIO()
     frame.to_parquet(content, index=False)
     return content.getvalue()
@@ -158,7 +158,9 @@ Number = int | float  # one that was written as 0 is read as 0, not as 0.0
 
 @dataclass(frozen=True)
 class PlainSettings:
-    """The plain settings of an advisor; its parts are described by their class and their own."""
+    """The plain settings of an advisor, with the names of its keywords; its parts are described
+    by their class and their own settings.
+    """
 
     signal: str | None
     budget: Number | Literal["inf"]
@@ -402,7 +404,15 @@ def _assemble(
 
 
 def _read_evaluation(saved: Folder, fingerprint: str) -> AdvisorEvaluation | None:
-    """The evaluation, which must be of the advisor of this fingerprint; None if there is none."""
+    """The evaluation of an advisor; None if there is none.
+
+    Parameters
+    ----------
+    saved
+        The files of the folder.
+    fingerprint
+        That of the advisor; an evaluation of another one is an UnreadableError.
+    """
     if "evaluation.json" not in saved.files:
         return None
     with readable("evaluation.json"):
@@ -429,7 +439,15 @@ def _share_committee(
 
 
 def _read(saved: Folder, name: str, noun: Any) -> Any:
-    """A noun from its JSON; None if there is no such file."""
+    """A noun from its JSON; None if there is no such file.
+
+    Parameters
+    ----------
+    saved
+        The files of the folder.
+    name, noun
+        The name of the file without its ending, and the class.
+    """
     if (content := saved.files.get(f"{name}.json")) is None:
         return None
     with readable(f"{name}.json"):

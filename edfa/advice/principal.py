@@ -110,7 +110,24 @@ def _named(
     fitted: "FittedAdvisor",
     nameable: Mapping[str, str],
 ) -> NamedReason:
-    """A reason by the names of its features; a DataError for a sensitive one without a basis."""
+    """A reason by the names of its features.
+
+    Parameters
+    ----------
+    shortfall
+        A reason by the positions of its features.
+    values
+        What every fact contributes.
+    fitted
+        The advisor.
+    nameable
+        The legal basis of naming sensitive features, by name.
+
+    Raises
+    ------
+    DataError
+        For a sensitive feature without a basis.
+    """
     against = [position for position in shortfall.features if values.contributions[position] < 0]
     names = tuple(fitted.schema.names[position] for position in against)
     sensitive = [name for name in names if fitted.schema[name].sensitive]
@@ -127,7 +144,7 @@ def _named(
 
 def _audit(fitted: "FittedAdvisor", values: PrincipalReasons) -> dict[str, Any]:
     """What every fact contributed, with what the person was compared, and one hash of all those
-    people's rows.
+    people's rows, as plain data.
 
     A hash of a single row could be found out by trying: few facts have few values.
     """

@@ -50,7 +50,9 @@ def find_warnings(table: Table, blanket: Blanket, evaluation: AdvisorEvaluation)
 
 
 def _leaks(train: Table) -> Iterator[str]:
-    """A warning for each feature that alone nearly decides the outcome."""
+    """A warning for each feature that alone nearly decides the outcome: whose AUROC alone is at
+    least ``DECIDES``.
+    """
     good = train.y == train.schema.classes.index(train.schema.favourable)
     if min(good.sum(), (~good).sum()) < FEW_PEOPLE:
         return
@@ -64,7 +66,15 @@ def _leaks(train: Table) -> Iterator[str]:
 
 
 def _cells(codes: Float32Array, feature: Feature) -> IntArray:
-    """The level, or for measurements the bin, of each person, (people,), numbered from 0."""
+    """The level, or for measurements the bin, of each person, (people,), numbered from 0.
+
+    Parameters
+    ----------
+    codes
+        Encoded values of the feature, (people,).
+    feature
+        The feature on the card.
+    """
     if feature.kind == "continuous":
         quantiles = np.quantile(codes, np.linspace(0, 1, BINS + 1)[1:-1], method="lower")
         edges, times = np.unique(quantiles, return_counts=True)
@@ -99,8 +109,8 @@ def _auroc_alone(cells: IntArray, good: BoolArray) -> float:
 
 
 def _names(train: Table) -> Iterator[str]:
-    """A warning for each feature whose name has the outcome's in it, or a word for what comes after
-    it.
+    """A warning for each feature whose name has the outcome's in it, or a word for what is filled
+    in after it (``AFTERWARDS``).
     """
     target = frozenset(words_of(train.schema.target))
     telling = target if any(len(word) > 2 for word in target) else frozenset()

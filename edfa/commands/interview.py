@@ -171,7 +171,7 @@ def _answer_from_file(interview: "Interview", answers: Mapping[str, Any]) -> Non
 
 
 def _tell(interview: "Interview", name: str, answer: Any) -> None:
-    """Answer, or decline with None."""
+    """Answer a feature, or decline it with None."""
     if answer is None:
         interview.decline(name)
     else:
@@ -204,7 +204,15 @@ def _hold(interview: "Interview", output: Output, plans: int) -> None:
 
 
 def _print_state(interview: "Interview", output: Output, plans: int) -> None:
-    """Write the decision, what counts, the plans and whether the person may act."""
+    """Write the decision, what counts, the plans and whether the person may act.
+
+    Parameters
+    ----------
+    interview, output
+        The interview, and where it is written.
+    plans
+        The largest number of plans.
+    """
     from edfa.text.record import InterviewRecord
 
     with show_progress(output) as report:  # a certificate for this person's wishes may take seconds
