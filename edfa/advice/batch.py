@@ -24,7 +24,7 @@ from edfa.data.rules import Overlay
 from edfa.predictors.user_model.given import Given, numbers_given
 from edfa.recourse.reasons import NoPlanReasons
 from edfa.text.flags import flag_sentence
-from edfa.typing import Float32Array, IntArray, ObjectArray
+from edfa.typing import Float32Array, ObjectArray
 
 __all__ = ["COLUMNS", "advise"]
 
@@ -85,28 +85,32 @@ def advise(
     >>> advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20)).fit(table)
     >>> advice = advise(advisor.fitted, table.test.frame[["age", "purpose"]].head(2))
     >>> advice["question"].tolist()
-    ['credit_amount', 'credit_amount']
+    ['duration', 'duration']
     """
     encoded, errors, flags = encode_partial(frame, fitted.encoder, fitted.schema, fitted.relevant)
     people, facts = len(encoded), np.where(fitted.relevant, encoded, np.float32(np.nan))
     group = fitted.group_of(encoded)
     own = Overlays.of(pd.Series([""] * people) if overlays is None else overlays, fitted)
     errors = own.errors | errors
-    numbers, gave = _given(fitted, flags, people)
+    given: dict[int, tuple[Given, ...]] = {}
+    if fitted.model.reads_given:
+        given = {row: numbers_given(some, fitted.encoder) for row, some in flags.items()}
+    # People of one kind are worked on together; whoever gave numbers beyond what was seen, alone.
+    kind, alone = own.which.copy(), [row for row, numbers in given.items() if numbers]
+    kind[alone] = len(own.distinct) + np.arange(len(alone))
     columns = {name: np.full(people, None, dtype=object) for name in COLUMNS}
     columns["row"] = np.arange(people)
     fine = np.setdiff1d(columns["row"], list(errors))
-    alike = (own.which * len(numbers) + gave)[fine]
-    for code in np.unique(alike):
-        rows = fine[alike == code]
-        first = rows[0]
+    for code in np.unique(kind[fine]):
+        rows = fine[kind[fine] == code]
+        first = int(rows[0])
         advice = _advise(
             fitted,
             facts[rows],
             group[rows],
             k,
             own.distinct[own.which[first]],
-            numbers[gave[first]],
+            given.get(first, ()),
             certify_later,
         )
         for name, values in advice.items():
@@ -116,23 +120,6 @@ def advise(
     for row, error in errors.items():
         columns["error"][row] = error
     return pd.DataFrame(columns).astype({"probability": float, "cost": float})
-
-
-def _given(
-    fitted: FittedAdvisor, flags: dict[int, tuple[Flag, ...]], people: int
-) -> tuple[list[tuple[Given, ...]], IntArray]:
-    """Numbers beyond what was seen that people gave, and which of these everybody gave, (people,).
-
-    Most gave none, which is the first; whoever gave one is worked on alone. Only a user model is
-    asked about them.
-    """
-    kinds: list[tuple[Given, ...]] = [()]
-    which = np.zeros(people, dtype=np.intp)
-    for row, some in (flags if fitted.model.reads_given else {}).items():
-        if numbers := numbers_given(some, fitted.encoder):
-            which[row] = len(kinds)
-            kinds.append(numbers)
-    return kinds, which
 
 
 def _flag_sentences(fitted: FittedAdvisor, flags: dict[int, tuple[Flag, ...]]) -> dict[int, str]:

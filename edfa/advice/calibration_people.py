@@ -108,9 +108,9 @@ def encode_complete(people: Any, fitted: FittedAdvisor) -> CalibrationPeople:
     """
     if isinstance(people, np.ndarray):
         group, name = fitted.group_of(people), fitted.promise.groups
-        if name is not None and None in group.tolist():
-            row = group.tolist().index(None)
-            raise DataError(f"row {row}: {name} is empty; {_why_needed(fitted, name)}")
+        missing = np.flatnonzero(pd.isna(group))
+        if name is not None and len(missing):
+            raise DataError(f"row {missing[0]}: {name} is empty; {_why_needed(fitted, name)}")
         return CalibrationPeople(people, np.zeros(len(people), dtype=bool), group)
     if isinstance(people, Table):
         outside = [

@@ -7,7 +7,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -844,14 +844,11 @@ class Interview:
             asked = question >= 0 and list(event.facts) == [self.fitted.schema.names[question]]
             log = log.add(event.kind, event.facts, asked)
             relevant = np.where(self.fitted.relevant, log.row, np.float32(np.nan))
+            wishes: dict[str, Any] = {}
             if log.declined or self.overlay != NO_OVERLAY:
                 declined = np.isin(log.schema.names, log.declined)[None]
-                wishes: dict[str, Any] = {"overlay": self.overlay, "declined": declined}
-                given = self._given(log)
-                assessment = Assessment.of(self.fitted, relevant, given=given, **wishes)
-            else:
-                assessment = self._assess(relevant, log)
-            history = [*history, assessment]
+                wishes = {"overlay": self.overlay, "declined": declined}
+            history = [*history, self._assess(relevant, log, **wishes)]
         self.log, self._history = log, history
         return self
 
@@ -859,8 +856,13 @@ class Interview:
         """The person's overlay as plain data; None if there is none."""
         return None if self.overlay == NO_OVERLAY else self.overlay.to_dict()
 
-    def _assess(self, X: Float32Array, log: AnswerLog | None = None) -> Assessment:  # noqa: N803
-        """The assessment of the person without wishes; the same one for the same facts.
+    def _assess(
+        self,
+        X: Float32Array,  # noqa: N803
+        log: AnswerLog | None = None,
+        **wishes: Any,
+    ) -> Assessment:
+        """An assessment of the person; without wishes the same one for the same facts.
 
         Parameters
         ----------
@@ -868,15 +870,12 @@ class Interview:
             Encoded facts, (1, features).
         log
             Where they were told; None: the log of now.
+        wishes
+            The ``overlay`` and what is ``declined``, for ``Assessment.of``.
         """
-        given = self._given(self.log if log is None else log)
+        given: tuple[Given, ...] = ()
+        if self.fitted.model.reads_given:
+            given = numbers_given((log or self.log).flags, self.fitted.encoder)
+        make = partial(Assessment.of, self.fitted, X, given=given, **wishes)
         key = (repr(given).encode() if given else b"") + X.tobytes()
-        return self._states.get(key, lambda: Assessment.of(self.fitted, X, given=given))
-
-    def _given(self, log: AnswerLog) -> tuple[Given, ...]:
-        """The numbers beyond all that was seen that the person gave, for a user
-        model.
-        """
-        return (
-            numbers_given(log.flags, self.fitted.encoder) if self.fitted.model.reads_given else ()
-        )
+        return make() if wishes else self._states.get(key, make)

@@ -98,13 +98,10 @@ class Dialogue:
             if not introduced:
                 self._say("dialogue.start", "dim")
                 introduced = True
-            if not self._answer(self._start_question(name), ""):
+            answers = possible_answers(interview.fitted.encoder[name])
+            question = Question(name, self.schema[name].cost, 0.0, "policy", **answers)
+            if not self._answer(question, ""):
                 return False
-
-    def _start_question(self, name: str) -> Question:
-        """A question of the start set, with the answers it may have."""
-        answers = possible_answers(self.interview.fitted.encoder[name])
-        return Question(name, self.schema[name].cost, 0.0, "policy", **answers)
 
     def _ask_on(self) -> None:
         """Put the questions of the policy; who may act is shown the plan and asked whether to go
@@ -147,13 +144,16 @@ class Dialogue:
             False if the person stops.
         """
         interview, feature = self.interview, self.schema[question.feature]
-        self._show(question, why)
+        reason = why and say("dialogue.why", self.language, why=why)
+        self._show(question, reason)
         while True:
             reply = self._read("> ")
             if reply is None or reply == ":stop":
                 return False
             if reply in ("?", ":help"):
-                self._help(question, why)
+                self._say("dialogue.help", "plain")
+                self._lines("plain", reason)
+                self._say("question.declining", "plain")
             elif reply == ":plans":
                 self.summarise()
             elif reply == ":undo":
@@ -196,7 +196,7 @@ class Dialogue:
         self._say("dialogue.undone", "dim")
         return True
 
-    def _show(self, question: Question, why: str) -> None:
+    def _show(self, question: Question, reason: str) -> None:
         """The question, a hint, the answers it may have, and why it is asked, in one block."""
         feature, language = self.schema[question.feature], self.language
         self._lines("strong", "", narrate.ask(feature.name, self.schema, language))
@@ -208,15 +208,7 @@ class Dialogue:
             self._lines("plain", "  … " + say("others", language, n=more))
         if not choices:
             self._lines("plain", narrate.answers(question, self.schema, language))
-        if why:
-            self._lines("dim", say("dialogue.why", language, why=why))
-
-    def _help(self, question: Question, why: str) -> None:
-        """What may be typed, why this is asked, and what follows from not answering."""
-        self._say("dialogue.help", "plain")
-        if why:
-            self._lines("plain", say("dialogue.why", self.language, why=why))
-        self._say("question.declining", "plain")
+        self._lines("dim", reason)
 
     def _read(self, prompt: str) -> str | None:
         """What the person types; None at the end of the input."""
