@@ -91,7 +91,8 @@ def advise_file(
     """
     sources, result = source_files(rows), Path(out)
     check_format(result)
-    inputs = [*sources, *([overlays] if isinstance(overlays, Path) else [])]
+    own_files = [overlays] if isinstance(overlays, Path) else []
+    inputs = [*sources, *own_files]
     if result.exists() and any(path.exists() and path.samefile(result) for path in inputs):
         raise DataError(
             f"{result} is read and cannot be written over; give the advice another name"
@@ -118,7 +119,7 @@ def advise_file(
             raise DataError(
                 f"{name}: there is no row {last}; the rows are numbered from 0 to {people - 1}"
             )
-        _check_unchanged(contents, [*source_files(rows), *inputs[len(sources) :]])
+        _check_unchanged(contents, [*source_files(rows), *own_files])
         write_advice(kept.tables(), result)
         kept.remove()
     return run.counts
