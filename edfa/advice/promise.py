@@ -15,6 +15,8 @@ choose nothing. Everything that has to be chosen (the reference, where the tests
 a dry run on training people, so that the calibration people are looked at once.
 """
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
@@ -37,7 +39,6 @@ from edfa.certification.risk_curve import Target
 from edfa.data.rules import NO_OVERLAY, Overlay
 from edfa.data.table import Table
 from edfa.errors import DataError, SettingError
-from edfa.fingerprint import digest
 from edfa.people import People
 from edfa.predictors.committee import Committee, fold_of
 from edfa.recourse.find import find_recourse
@@ -123,7 +124,8 @@ class State:
         """
         known = None if self.known is None else sorted(self.known)
         features = [known, sorted(self.missing), sorted(self.declined)]
-        return digest([*features, self.overlay.to_dict(), self.group])
+        text = json.dumps([*features, self.overlay.to_dict(), self.group], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def known_in(self, fitted: FittedAdvisor) -> BoolArray:
         """What is known in a person's state, (features,); facts that change nothing are left
