@@ -123,7 +123,15 @@ def advise(
 
 
 def _flag_sentences(fitted: FittedAdvisor, flags: dict[int, tuple[Flag, ...]]) -> dict[int, str]:
-    """What was not taken as told, one text per flagged row; each distinct flag is worded once."""
+    """What was not taken as told, one text per flagged row.
+
+    Parameters
+    ----------
+    fitted
+        The advisor.
+    flags
+        The flags of people by row; each distinct one is worded once.
+    """
     words = {
         flag: flag_sentence(flag, fitted.schema, as_given=fitted.model.reads_given)
         for flag in {flag for some in flags.values() for flag in some}

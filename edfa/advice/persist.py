@@ -134,7 +134,9 @@ def _bound(size: int, name: str, limit: int) -> None:
 
 
 def _written_out(column: Any) -> int:
-    """The bytes that a column of words takes once every row has its own, at least."""
+    """The bytes that a dictionary-coded column of words takes once every row has its own, at
+    least.
+    """
     import pyarrow.compute as pc
 
     return sum(
@@ -278,6 +280,9 @@ def load(
 def _check_identity(fitted: FittedAdvisor) -> None:
     """Raise UnreadableError unless an advisor is what its fingerprint says, and its certificates
     are its own.
+
+    Where it was made with other versions of libraries, the message says so: that changes the
+    fingerprint.
     """
     if identify_advisor(fitted) != fitted.fingerprint:
         changed = {k: v for k, v in (fitted.made_with or {}).items() if versions().get(k) != v}
@@ -304,7 +309,19 @@ def _check_identity(fitted: FittedAdvisor) -> None:
 def _write_parts(
     fitted: FittedAdvisor, evaluation: AdvisorEvaluation | None, partial: Path
 ) -> None:
-    """Write everything but the manifest into the folder ``partial``."""
+    """Write everything but the manifest.
+
+    Parameters
+    ----------
+    fitted
+        What the advisor has learnt: nouns become JSON files, the training part Parquet, the model,
+        the policy, the committee and the judges folders of their own, and the calibration rows a
+        file of arrays.
+    evaluation
+        How it did on test people, if that was measured.
+    partial
+        The folder, which is empty.
+    """
     grouped = isinstance(fitted.promise.certificate, GroupCertificates)
     nouns = {
         "schema": fitted.schema,
@@ -427,7 +444,18 @@ def _read_evaluation(saved: Folder, fingerprint: str) -> AdvisorEvaluation | Non
 def _share_committee(
     saved: Folder, searcher: Searcher, policy: Policy, background: Background
 ) -> None:
-    """Give the searcher, and that of the policy, the committee that was written with them."""
+    """Give the searcher, and that of the policy, the committee that was written with them.
+
+    Parameters
+    ----------
+    saved
+        The files of the folder.
+    searcher, policy
+        The parts, not fitted.
+    background
+        The training people and the model as the policy shows it; members of the committee see the
+        same, or everything, as the searcher says.
+    """
     folder = saved.under("committee")
     if not folder.files or not isinstance(searcher, SurvivalSearch):
         return
@@ -496,7 +524,7 @@ def _plain(part: Policy | Searcher, name: str, value: Any) -> Any:
 
 
 def _make(description: dict[str, Any]) -> Any:
-    """The part that ``_describe`` described, not fitted."""
+    """The policy or searcher that ``_describe`` described, not fitted."""
     registry: Any = {"policy": POLICIES, "searcher": SEARCHERS}[description["role"]]
     return registry[description["name"]](
         **{n: _value(v) for n, v in description["settings"].items()}

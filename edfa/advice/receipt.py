@@ -150,7 +150,13 @@ class Receipt:
         return replace(named, signature=hmac.new(key, named.payload(), hashlib.sha256).hexdigest())
 
     def right(self, key: bytes) -> bool:
-        """Whether the signature is that of this key and this content."""
+        """Whether the signature is that of this content.
+
+        Parameters
+        ----------
+        key
+            The operator's key.
+        """
         expected = hmac.new(check_key(key), self.payload(), hashlib.sha256).hexdigest()
         return hmac.compare_digest(expected.encode(), self.signature.encode(errors="replace"))
 
@@ -161,7 +167,13 @@ class Receipt:
 
     @classmethod
     def from_json(cls, text: str) -> "Receipt":
-        """Read what ``to_json`` wrote; UnreadableError for any other text."""
+        """Read what ``to_json`` wrote.
+
+        Raises
+        ------
+        UnreadableError
+            For any other text, and for a receipt of another version.
+        """
         content = parse_object(text, "this receipt")
         written = content.pop("version", None)
         if type(written) is not int or written != VERSION:
@@ -267,7 +279,15 @@ def check_key(key: bytes, whose: str = "the key") -> bytes:
 
 
 def read_key(path: str | Path) -> bytes:
-    """The operator's key from a file; its bytes, without white space at the ends."""
+    """The operator's key from a file; its bytes, without white space at the ends.
+
+    Raises
+    ------
+    UnreadableError
+        If there is no such file.
+    SettingError
+        If it has fewer than 16 bytes.
+    """
     return check_key(read_bytes(path, LARGEST_KEY).strip(), f"the key in {path}")
 
 

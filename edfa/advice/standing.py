@@ -279,10 +279,25 @@ def _find_certificates(
     later: CertifyLater | None,
     progress: Progress | None,
 ) -> tuple[ObjectArray, BoolArray]:
-    """The certificates of the states of some people, by row; None where nothing is certified. And
-    for whom one is still being made; (rows,) each.
+    """The certificates of the states of some people.
 
-    Where there are groups, none is made for whom the ``group`` (people,) is not known.
+    Parameters
+    ----------
+    assessment
+        A batch of people.
+    rows
+        Which of them.
+    group
+        The label of everybody's group, (people,). Where there are groups, no certificate is made
+        for whom it is None.
+    later, progress
+        As for ``find_standings``.
+
+    Returns
+    -------
+    tuple
+        The certificates, None where nothing is certified, and for whom one is still being made;
+        (rows,) each.
     """
     fitted = assessment.fitted
     certificates = np.full(len(rows), None, dtype=object)
@@ -347,7 +362,16 @@ def find_states(
 
 
 def _words(signal: Float64Array, tau: Float64Array, at_end: BoolArray) -> ObjectArray:
-    """The status under a certified threshold, (people,); where it is NaN, nothing is promised."""
+    """The status under a certified threshold: ``"act"``, ``"unsure"``, ``"ask"``, or ``"off_path"``
+    where there is no threshold, (people,).
+
+    Parameters
+    ----------
+    signal, tau
+        What the rule watches, and its threshold, (people,); NaN: there is none.
+    at_end
+        Who has been asked everything, (people,).
+    """
     words = np.where(signal <= tau, "act", np.where(at_end, "unsure", "ask"))
     return np.where(np.isnan(tau), "off_path", words).astype(object)
 

@@ -62,6 +62,11 @@ class Dialogue:
     def run(self) -> "Interview":
         """Ask until nothing is left, the person stops, or may act and is content; then say where
         they stand.
+
+        Returns
+        -------
+        Interview
+            The interview, with all that was told.
         """
         self._say("dialogue.welcome", "dim")
         if self._ask_start():
@@ -170,7 +175,18 @@ class Dialogue:
                 return True
 
     def _take(self, question: Question, reply: str) -> bool:
-        """Tell the interview what was typed; whether it could be understood."""
+        """Tell the interview what was typed.
+
+        Parameters
+        ----------
+        question, reply
+            What was asked, and what was typed: a value, a word for it, or the key of a choice.
+
+        Returns
+        -------
+        bool
+            Whether it could be understood; if not, what is wrong was told.
+        """
         interview, feature, before = self.interview, question.feature, self.interview.flags
         try:
             value = parse_answer(reply, self.schema[feature], self.language, question.choices)
@@ -197,7 +213,10 @@ class Dialogue:
         return True
 
     def _show(self, question: Question, reason: str) -> None:
-        """The question, a hint, the answers it may have, and why it is asked, in one block."""
+        """Tell the question, a hint, the answers it may have, and why it is asked, in one block.
+
+        Of more than ``CHOICES_SHOWN`` choices the rest is only counted.
+        """
         feature, language = self.schema[question.feature], self.language
         self._lines("strong", "", narrate.ask(feature.name, self.schema, language))
         self._lines("plain", phrases.plain(feature.said(language).hint))

@@ -215,7 +215,9 @@ def _check_guesses(schema: "Schema", accepted: bool, output: Output) -> None:
 
 
 def _check_rules(path: Path, rules: "Rules", rows: "Table") -> None:
-    """Refuse rules that do not fit the card or the table, in the name of the advisor file."""
+    """Refuse rules that do not fit the card or the table, or leave nothing to change: a
+    SettingError that begins with the name of the advisor file.
+    """
     from edfa.errors import EdfaError, SettingError
 
     try:

@@ -220,7 +220,9 @@ def _write_rows(table: "Table", out: Path) -> None:
 
 
 def describe(table: "Table") -> "RichTable":
-    """One row per feature: what its card says, and which values the table has."""
+    """A table for the terminal with a row per feature: what its card says, and which values the
+    rows have.
+    """
     rows = []
     for feature, (_, row) in zip(table.schema, table.describe().iterrows(), strict=True):
         marks = " ".join(word for word in ("start", "sensitive") if row[word])
@@ -234,7 +236,9 @@ def describe(table: "Table") -> "RichTable":
 
 
 def split(table: "Table") -> "RichTable":
-    """One row per part of the split: its size and the share of each class."""
+    """A table for the terminal with a row per part of the split: its size and the share of each
+    class.
+    """
     classes = table.schema.classes
     rows = []
     for part in (table.train, table.calibration, table.test):
