@@ -67,16 +67,16 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     SettingError
         For anything else that is wrong.
     """
-    names: dict[str, tuple[str, Iterable[str], type]] = {
-        "method": ("blanket", METHODS, Blanket),
-        "predictor": ("predictor", PREDICTORS, Predictor),
-        "policy": ("policy", POLICIES, Policy),
-        "searcher": ("searcher", SEARCHERS, Searcher),
-        "signal": ("signal", SIGNALS, str),
-        "reference": ("reference", ("auto", *REFERENCES), str),
+    names: dict[str, tuple[Iterable[str], type]] = {
+        "blanket": (METHODS, Blanket),
+        "predictor": (PREDICTORS, Predictor),
+        "policy": (POLICIES, Policy),
+        "searcher": (SEARCHERS, Searcher),
+        "signal": (SIGNALS, str),
+        "reference": (("auto", *REFERENCES), str),
     }
-    for what, (setting, known, kind) in names.items():
-        chosen = settings[setting]
+    for setting, (known, kind) in names.items():
+        chosen, what = settings[setting], "method" if setting == "blanket" else setting
         if chosen is None and setting in ("policy", "signal"):
             continue
         if isinstance(chosen, str):

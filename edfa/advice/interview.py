@@ -477,8 +477,10 @@ class Interview:
         facts
             Values by feature name, in place of what was told or beside it.
         """
-        other = self._like(self.language, self.overlay).begin({**self.log.facts, **facts})
+        other = self.copy()
         other.supposed = True
+        other.log, other._history = replace(self.log, events=()), []
+        other.begin({**self.log.facts, **facts})
         for name in self.log.declined:
             if name not in facts:
                 other.decline(name)
@@ -788,23 +790,17 @@ class Interview:
         ({'age': 35, 'duration': 48}, {'age': 35})
         """  # noqa: E501
         chosen = self.overlay if overlay is None else overlay
-        other = self._like(self.language if language is None else language, chosen)
-        other.supposed = self.supposed
-        if chosen != self.overlay:
-            return other.replay(self.log.events)
-        other.log, other._history = self.log, [*self._history]
-        return other
-
-    def _like(self, language: str, overlay: Overlay) -> "Interview":
-        """Another interview of the same person, in which nothing was told."""
         other = Interview(
             self.fitted,
-            overlay=overlay,
-            language=language,
+            overlay=chosen,
+            language=self.language if language is None else language,
             certify_later=self.certify_later,
             states=self._states,
         )
-        other.progress = self.progress
+        other.progress, other.supposed = self.progress, self.supposed
+        if chosen != self.overlay:
+            return other.replay(self.log.events)
+        other.log, other._history = self.log, self._history
         return other
 
     __copy__ = copy

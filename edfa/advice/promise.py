@@ -153,14 +153,13 @@ def learn_judges(fitted: FittedAdvisor, calibration: Table, seed: int) -> Commit
     seed
         The advisor's seed.
     """
-    train, others = fitted.train, (calibration.X, calibration.y)
     return Committee.of(
-        train.X,
-        train.y,
+        fitted.train.X,
+        fitted.train.y,
         fitted.predictor,
         N_JUDGES,
         seed=seed + JUDGES_SEED,
-        others=others,
+        others=(calibration.X, calibration.y),
         varied=False,
         share=TRAINING_SHARE,
     )
