@@ -466,7 +466,7 @@ class Interview:
         if not position:
             start = self.log.events[0].facts
             events.insert(0, Event("start", {n: v for n, v in start.items() if n != name}))
-        return self._tell(*events, kept=position)
+        return self._tell(*events, after=position)
 
     def what_if(self, facts: Mapping[str, Any]) -> "Interview":
         """Another interview in which these facts are, or turn out to be, so; this one stays as it
@@ -820,7 +820,7 @@ class Interview:
     def _repr_html_(self) -> str:
         return html.fragment(interview_html(self))
 
-    def _tell(self, *events: Event, kept: int | None = None) -> "Interview":
+    def _tell(self, *events: Event, after: int | None = None) -> "Interview":
         """Add events to the log, and what follows from each; if one is refused, nothing has
         changed.
 
@@ -828,13 +828,14 @@ class Interview:
         ----------
         events
             What is told or declined; whether it answers the open question is worked out here.
-        kept
-            How many events of the log come before them; None: all.
+        after
+            After how many events of the log they are told; the log's others are dropped. None:
+            after all of them.
         """
         if not self._history and events[0].kind != "start":
             self.begin({})
-        log = replace(self.log, events=self.log.events[:kept])
-        history = self._history[:kept]
+        log = replace(self.log, events=self.log.events[:after])
+        history = self._history[:after]
         for event in events:
             question = int(history[-1].next[0]) if event.kind != "start" else -1
             asked = question >= 0 and list(event.facts) == [self.fitted.schema.names[question]]
