@@ -89,6 +89,13 @@ class Cell:
         return f"<Cell {self.measure}: {', '.join(self.labels.values())}, seed {self.seed}>"
 
     @property
+    def people(self) -> dict[str, int]:
+        """The largest number of people whom the cell asks, by part of the table."""
+        if self.measure == "promise":
+            return {part: self.settings[part] for part in ("calibration", "test")}
+        return {"test": self.settings["people"]}
+
+    @property
     def labels(self) -> dict[str, str]:
         """The name of each part, as tables show them."""
         return {kind: getattr(self, kind).name for kind in PARTS}

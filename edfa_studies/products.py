@@ -10,7 +10,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
@@ -46,12 +46,10 @@ from edfa_studies.cells import Cell, Part, hash_json
 
 __all__ = ["Materials", "PartName", "Product", "ProductFolder", "make", "products"]
 
-Kind = Literal["blanket", "predictor", "policy", "trajectory"]
 PartName = Literal["calibration", "test"]
 Hashes = dict[Part, str | None]
 """The SHA-256 of the files behind data sets; None for one that comes from OpenML."""
 T = TypeVar("T")
-Model = TypeVar("Model", bound=Predictor)
 RECIPE = 1  # raised when a product of the same description is made in another way
 SUBSET_MODELS = 64  # subset models in memory, for each model
 UNFINISHED = ".unfinished"
@@ -60,7 +58,7 @@ COLUMNS = (
     "person values when declined "
     "who step feature cost spent scores probabilities decision necessity"
 ).split()
-BLANKET_FILE, TRAJECTORY_FILE = "blanket.json", "trajectory.safetensors"
+TRAJECTORY_FILE = "trajectory.safetensors"
 
 
 @dataclass(frozen=True)
@@ -127,92 +125,97 @@ class ProductFolder:
 
 @dataclass(frozen=True)
 class Product:
-    """One piece of shared work: what it is, its key, the keys of what it needs, and a cell that
-    describes it.
+    """One piece of work that cells share.
 
-    ``part`` is the part of the table whose people a trajectory asks.
+    Parameters
+    ----------
+    kind
+        ``"blanket"``, ``"predictor"``, ``"policy"`` or ``"trajectory"``.
+    key
+        Digest of all that it is made from.
+    needs
+        The keys of the products that it is made from.
+    cell
+        A cell that needs it, and so describes it.
+    part
+        Of a trajectory: the part of the table whose people are asked, ``"calibration"`` or
+        ``"test"``; else empty.
     """
 
-    kind: Kind
+    kind: str
     key: str
     needs: tuple[str, ...]
     cell: Cell
-    part: PartName = "test"
+    part: str = ""
 
 
 def products(cell: Cell, hashes: Hashes | None = None) -> tuple[Product, ...]:
-    """What a cell needs and may share with others, each after what it needs itself.
+    """List what a cell needs and may share with others, each after what it needs itself.
 
-    ``hashes`` is filled with the hashes of data sets; given again, it saves reading their files.
+    Parameters
+    ----------
+    cell
+        The cell.
+    hashes
+        Filled with the hashes of data sets; given again, it saves reading their files.
+
+    Returns
+    -------
+    tuple of Product
+        The blanket; unless the measure is "sets", also the model, the policy if it learns anything,
+        and a trajectory for each part of the table whose people the cell asks.
     """
-    keys = product_keys(cell, {} if hashes is None else hashes)
-    made = [Product("blanket", keys["blanket"], (), cell)]
+    data = data_key(cell, {} if hashes is None else hashes)
+    blanket = Product("blanket", hash_json([data, cell.blanket.content]), (), cell)
     if cell.measure == "sets":
-        return tuple(made)
-    made.append(Product("predictor", keys["predictor"], (), cell))
-    if _learns(cell):
-        made.append(Product("policy", keys["policy"], (keys["blanket"], keys["predictor"]), cell))
+        return (blanket,)
+    reading, kind = cell.settings["reading"], POLICIES[cell.policy.of]
+    model = Product("predictor", hash_json([data, cell.predictor.content, reading]), (), cell)
+    learns = kind.save_state is not Policy.save_state
+    made_of = [
+        blanket.key if "blanket" in kind.takes else None,
+        [model.key, reading] if learns and kind.asks_model else None,
+    ]
+    key = hash_json([data, cell.policy.content, *made_of])
+    policy = Product("policy", key, (blanket.key, model.key), cell)
+    made = [blanket, model, policy] if learns else [blanket, model]
     needs = tuple(product.key for product in made)
-    made += [Product("trajectory", keys[part], needs, cell, part) for part in _parts(cell)]
+    for part, count in cell.people.items():
+        asked = [policy.key, model.key, part, count, cell.seed, cell.settings["budget"]]
+        key = hash_json([*asked, _explains(cell), reading])
+        made.append(Product("trajectory", key, needs, cell, part))
     return tuple(made)
 
 
 def make(product: Product, folder: str) -> None:
     """Make a product, unless the folder of products has it."""
     if not ProductFolder(Path(folder)).has(product.kind, product.key):
-        materials = Materials(product.cell, Path(folder))
-        if product.kind == "trajectory":
+        materials: Any = Materials(product.cell, Path(folder))
+        if product.part:
             materials.trajectory(product.part)
         else:
             getattr(materials, product.kind)
 
 
-def product_keys(cell: Cell, hashes: Hashes) -> dict[str, str]:
-    """The key of everything that a cell may need, by kind; of a trajectory, by its part."""
-    settings = cell.settings
-    if cell.data not in hashes:
-        hashes[cell.data] = _content_hash(cell.data)
-    made = [cell.data.content, hashes[cell.data], settings["cap"], settings["split"]]
-    data = hash_json([*made, edfa.__version__, RECIPE])
-    keys = {"data": data, "blanket": hash_json([data, cell.blanket.content])}
-    if cell.measure == "sets":
-        return keys
-    reading, kind = settings["reading"], POLICIES[cell.policy.of]
-    keys["predictor"] = hash_json([data, cell.predictor.content, reading])
-    own = fields(cast(Any, kind)) if is_dataclass(kind) else ()
-    has_blanket = any(one.name == "blanket" and one.default is MISSING for one in own)
-    blanket = keys["blanket"] if has_blanket else None
-    model = [keys["predictor"], reading] if _learns(cell) and kind.asks_model else None
-    keys["policy"] = hash_json([data, cell.policy.content, blanket, model])
-    for part in _parts(cell):
-        asked = [keys["policy"], keys["predictor"], part, _people_wanted(cell, part), cell.seed]
-        keys[part] = hash_json([*asked, settings["budget"], not _certifies(cell), reading])
-    return keys
+def data_key(cell: Cell, hashes: Hashes) -> str:
+    """The digest of a cell's table: its content, cap and split, and the version of edfa.
+
+    ``hashes`` has the hashes of data sets that are known; that of the cell is added.
+    """
+    data, settings = cell.data, cell.settings
+    if data not in hashes:
+        hashes[data] = _content_hash(data)
+    content = [data.content, hashes[data], settings["cap"], settings["split"]]
+    return hash_json([*content, edfa.__version__, RECIPE])
 
 
-def _learns(cell: Cell) -> bool:
-    """Whether the policy of a cell learns anything."""
-    return POLICIES[cell.policy.of].save_state is not Policy.save_state
-
-
-def _certifies(cell: Cell) -> bool:
-    """Whether a cell is about certificates: calibration people are asked too, nothing explained."""
-    return cell.measure == "promise"
-
-
-def _parts(cell: Cell) -> tuple[PartName, ...]:
-    """The parts of the table whose people are asked."""
-    return ("calibration", "test") if _certifies(cell) else ("test",)
-
-
-def _people_wanted(cell: Cell, part: PartName) -> int:
-    """The largest number of people of a part that a cell is about."""
-    return int(cell.settings[part if _certifies(cell) else "people"])
+def _explains(cell: Cell) -> bool:
+    """Whether trajectories have necessities; certificates do without."""
+    return cell.measure != "promise"
 
 
 def _content_hash(data: Part) -> str | None:
-    card = data.settings.get("card")
-    if card is not None:
+    if (card := data.settings.get("card")) is not None:
         return sha256_of(Path(data.of)) + sha256_of(Path(card))
     if data.of in catalog.BUNDLED:
         return catalog.BUNDLED[data.of]
@@ -223,6 +226,15 @@ def _content_hash(data: Part) -> str | None:
 @dataclass(frozen=True)
 class Materials:
     """Everything a cell works with, from the folder of products or made now; each once.
+
+    Parameters
+    ----------
+    cell
+        The cell.
+    root
+        The folder of products; see ``ProductFolder``.
+    hashes
+        Hashes of data sets that are known already; see ``products``.
 
     Examples
     --------
@@ -237,11 +249,13 @@ class Materials:
 
     cell: Cell
     root: Path
+    hashes: Hashes = field(default_factory=dict, repr=False)
 
     @cached_property
-    def keys(self) -> dict[str, str]:
-        """The keys of the cell's products."""
-        return product_keys(self.cell, {})
+    def products(self) -> dict[str, Product]:
+        """The cell's products by kind; trajectories by the part of the table."""
+        made = products(self.cell, self.hashes)
+        return {product.part or product.kind: product for product in made}
 
     @cached_property
     def table(self) -> Table:
@@ -274,16 +288,16 @@ class Materials:
 
         def find(folder: Path) -> Blanket:
             blanket = discover(self.table.train, method=cast(Any, part.of), **part.settings)
-            content = blanket.to_json().encode()
-            write_parts(folder / "blanket", "Blanket", {}, {BLANKET_FILE: content})
+            content = {"blanket.json": blanket.to_json().encode()}
+            write_parts(folder / "blanket", "Blanket", {}, content)
             return blanket
 
         def read(folder: Path) -> Blanket:
             _, parts = read_parts(folder / "blanket", "Blanket")
             with readable(str(folder)):
-                return Blanket.from_json(parts[BLANKET_FILE].decode())
+                return Blanket.from_json(parts["blanket.json"].decode())
 
-        return self._get("blanket", self.keys["blanket"], find, read)
+        return self._get("blanket", find, read)
 
     @cached_property
     def predictor(self) -> Predictor:
@@ -297,26 +311,27 @@ class Materials:
         new = new_predictor(kind(**settings), table, threshold, 0, obey_directions=obey)
 
         def fit(folder: Path) -> Predictor:
-            model = self._share(new.fit(table.train.X, table.train.y))
+            model: Predictor = self._share(new.fit(table.train.X, table.train.y))
             model.to_folder(folder / "model")
             return model
 
         def read(folder: Path) -> Predictor:
-            model: Predictor = kind.from_folder(folder / "model")
+            model: Predictor = self._share(kind.from_folder(folder / "model"))
             model.threshold = new.threshold
-            return self._share(model)
+            return model
 
-        return self._get("predictor", self.keys["predictor"], fit, read)
+        return self._get("predictor", fit, read)
 
-    def judge(self) -> SubsetXGB:
+    def judge(self) -> Predictor:
         """A model of everything, from the calibration people alone, that took no part in making
         plans.
         """
         calibration = self.table.calibration
-        return self._share(SubsetXGB(seed=1).fit(calibration.X, calibration.y))
+        judge: Predictor = self._share(SubsetXGB(seed=1).fit(calibration.X, calibration.y))
+        return judge
 
-    def _share(self, model: Model) -> Model:
-        """Let all processes share the subset models of an XGBoost."""
+    def _share(self, model: Any) -> Any:
+        """The model, whose subset models all processes share if it is an XGBoost."""
         if isinstance(model, SubsetXGB):
             model.cache_in(self.root / "subsets", SUBSET_MODELS)
         return model
@@ -336,7 +351,7 @@ class Materials:
             rules=self.rules,
         )
         policy.set_params(**settings)
-        if not _learns(self.cell):
+        if "policy" not in self.products:  # it learns nothing
             return policy.fit(train, None)
 
         def learn(folder: Path) -> Policy:
@@ -351,7 +366,7 @@ class Materials:
         def read(folder: Path) -> Policy:
             return policy.load_state(folder / "policy", train)
 
-        return self._get("policy", self.keys["policy"], learn, read)
+        return self._get("policy", learn, read)
 
     @cached_property
     def searcher(self) -> Searcher:
@@ -364,11 +379,10 @@ class Materials:
 
         They depend on the data and the seed alone, so that every policy meets the same people.
         """
-        size = len(getattr(self.table, part))
-        random = np.random.default_rng(
-            int(hash_json([self.keys["data"], part, self.cell.seed]), 16)
-        )
-        return np.sort(random.permutation(size)[: _people_wanted(self.cell, part)]).astype(np.int64)
+        drawn_for = [data_key(self.cell, self.hashes), part, self.cell.seed]
+        random = np.random.default_rng(int(hash_json(drawn_for), 16))
+        drawn = random.permutation(len(getattr(self.table, part)))[: self.cell.people[part]]
+        return np.sort(drawn).astype(np.int64)
 
     def trajectory(self, part: PartName) -> Trajectory:
         """The people of a part, asked by the policy until the budget is spent."""
@@ -383,7 +397,7 @@ class Materials:
                 seed=self.cell.seed,
                 reference=self.table.train,
                 terms=Terms(person=who),
-                explain=not _certifies(self.cell),
+                explain=_explains(self.cell),
             )
             columns = {name: getattr(trajectory, name) for name in COLUMNS}
             known = {name: column for name, column in columns.items() if column is not None}
@@ -406,7 +420,7 @@ class Materials:
                     **{"necessity": None, **columns},
                 )
 
-        return self._get("trajectory", self.keys[part], ask, read)
+        return self._get(part, ask, read)
 
     def plans(self, trajectory: Trajectory) -> Plans:
         """The plans at every step of a trajectory, as the cell's reading asks for."""
@@ -418,9 +432,13 @@ class Materials:
             seed=self.cell.seed,
         )
 
-    def _get(self, kind: Kind, key: str, make: Callable[[Path], T], read: Callable[[Path], T]) -> T:
-        """A product, from the folder or made now. A damaged entry is made anew."""
-        folder = ProductFolder(self.root)
+    def _get(self, name: str, make: Callable[[Path], T], read: Callable[[Path], T]) -> T:
+        """A product, from its folder by ``read``, or made now and written there by ``make``.
+
+        A damaged entry is made anew.
+        """
+        folder, product = ProductFolder(self.root), self.products[name]
+        kind, key = product.kind, product.key
         if folder.has(kind, key):
             try:
                 return read(folder.folder(kind, key))

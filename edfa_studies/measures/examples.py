@@ -1,5 +1,5 @@
 """Examples in words: how a fact that is asked opens recourse, and what each policy ends with for
-the same person.
+the same person. The entry is ``collect_examples``.
 """
 
 from dataclasses import dataclass
@@ -22,12 +22,24 @@ MOST = 2000  # transitions to choose from
 
 
 def collect_examples(materials: Materials) -> Payload:
-    """Transitions from semifactual to counterfactual, and what people are asked and advised in the
-    end.
+    """Put steps and plans of test people into words.
+
+    Parameters
+    ----------
+    materials
+        Those of a cell whose settings have the number of ``people``.
+
+    Returns
+    -------
+    dict of lists of rows
+        ``transition``: steps after which a feature that could not turn the decision can.
+        ``person``: what people were asked, what it cost, and the first plan that they end with. At
+        most 12 rows each.
     """
     trajectory = materials.trajectory("test")
     writer = _Writer(trajectory, materials.plans(trajectory), materials.blanket)
-    return {"transition": writer.transitions(), "person": writer.people()}
+    people = range(min(SHOWN, len(trajectory.person)))
+    return {"transition": writer.transitions(), "person": [writer.person(i) for i in people]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,69 +77,62 @@ class _Writer:
     def _transition(self, plan: int) -> dict[str, Any]:
         """What was known, what was asked, and the change that turns the decision now."""
         trajectory, schema, row = self.trajectory, self.trajectory.schema, int(self.plans.of[plan])
-        facts, asked = self.plans.people.X[row], int(trajectory.feature[row])
+        asked = schema.names[trajectory.feature[row]]
+        facts = self._facts(row)
         change = self.plans[plan].changes[0]
         turned = schema[change.feature]
-        before, after = self._values(change)
-        known = [
-            f"{plain(feature.title)}: {self._fact(j, facts)}"
-            for j, feature in enumerate(schema)
-            if not np.isnan(facts[j]) and j != asked and feature.name in self.blanket
-        ]
         return {
             "person": int(trajectory.person[trajectory.who[row]]),
             "step": int(trajectory.step[row]),
             "cost": float(normalised_cost(trajectory)[row]),
-            "known": known,
-            "asked": plain(schema.features[asked].title),
-            "asked_value": self._fact(asked, facts),
-            "role": self._role(schema.names[asked]),
+            "known": [
+                f"{plain(schema[name].title)}: {fact}"
+                for name, fact in facts.items()
+                if name != asked and name in self.blanket
+            ],
+            "asked": plain(schema[asked].title),
+            "asked_value": facts[asked],
+            "role": self._role(asked),
             "decision": self._outcome(int(trajectory.decision[row])),
             "feature": plain(turned.title),
-            "from": before,
-            "to": after,
+            "from": value(turned, change.before, "en"),
+            "to": value(turned, change.after, "en"),
             "reached": self._outcome(int(self.plans.reached[plan])),
             "helps": turned.actionable and self.plans[plan].reached == schema.favourable,
         }
 
-    def people(self) -> list[dict[str, Any]]:
-        """What the first people were asked, and the first plan that they end with."""
+    def person(self, i: int) -> dict[str, Any]:
+        """What a person was asked, and the first plan that the person ends with."""
         trajectory, plans, blanket = self.trajectory, self.plans, self.blanket
-        cost = normalised_cost(trajectory)
-        rows = []
-        for i in range(min(SHOWN, len(trajectory.person))):
-            last, asked = int(trajectory.last[i]), trajectory.order(i)
-            first = int(plans.first[last])
-            changes = plans[first].changes if plans.legal[last] else ()
-            rows.append(
-                {
-                    "person": int(trajectory.person[i]),
-                    "steps": len(asked),
-                    "outside": sum(name not in blanket for name in asked),
-                    "cost": float(cost[last]),
-                    "decision": self._outcome(int(trajectory.decision[last])),
-                    "plan": "; ".join(self._change(change) for change in changes),
-                    "reached": self._outcome(int(plans.reached[first])) if changes else "",
-                    "changes": len(changes),
-                    "outside_changes": sum(change.feature not in blanket for change in changes),
-                    "asked": [plain(trajectory.schema[name].title) for name in asked],
-                }
-            )
-        return rows
+        last, asked = int(trajectory.last[i]), trajectory.order(i)
+        first = int(plans.first[last])
+        changes = plans[first].changes if plans.legal[last] else ()
+        return {
+            "person": int(trajectory.person[i]),
+            "steps": len(asked),
+            "outside": sum(name not in blanket for name in asked),
+            "cost": float(normalised_cost(trajectory)[last]),
+            "decision": self._outcome(int(trajectory.decision[last])),
+            "plan": "; ".join(map(self._change, changes)),
+            "reached": self._outcome(int(plans.reached[first])) if changes else "",
+            "changes": len(changes),
+            "outside_changes": sum(change.feature not in blanket for change in changes),
+            "asked": [plain(trajectory.schema[name].title) for name in asked],
+        }
 
     def _change(self, change: Change) -> str:
-        before, after = self._values(change)
-        return f"{plain(self.trajectory.schema[change.feature].title)}: {before} → {after}"
-
-    def _values(self, change: Change) -> tuple[str, str]:
         feature = self.trajectory.schema[change.feature]
-        return value(feature, change.before, "en"), value(feature, change.after, "en")
+        before, after = (value(feature, raw, "en") for raw in (change.before, change.after))
+        return f"{plain(feature.title)}: {before} → {after}"
 
-    def _fact(self, feature: int, facts: Any) -> str:
-        decoded = self.trajectory.background.encoder.columns[feature].decode_one(
-            float(facts[feature])
-        )
-        return value(self.trajectory.schema.features[feature], decoded, "en")
+    def _facts(self, row: int) -> dict[str, str]:
+        """What is known at a step, by name of the feature, in words."""
+        facts, encoder = self.plans.people.X[row], self.trajectory.encoder
+        return {
+            feature.name: value(feature, encoder[feature.name].decode_one(float(code)), "en")
+            for feature, code in zip(self.trajectory.schema, facts, strict=True)
+            if not np.isnan(code)
+        }
 
     def _outcome(self, code: int) -> str:
         schema = self.trajectory.schema

@@ -1,11 +1,10 @@
 """Phase 1: how recourse grows while features are acquired, and how good the counterfactuals are.
 
 Costs are shares of the price of everything beyond the start set: 0 at the start, 1 when all is
-known.
+known. The entry is ``measure_growth``.
 """
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,21 +27,52 @@ JUDGED = 20
 
 
 def measure_growth(materials: Materials) -> Payload:
-    """Recourse, semifactuals, accuracy and active features at every step and cost; at the end;
-    quality of plans.
+    """Measure recourse while test people are asked, and the quality of their plans.
+
+    Parameters
+    ----------
+    materials
+        Those of a cell whose settings have the number of ``people``.
+
+    Returns
+    -------
+    dict of lists of rows
+        ``step`` and ``cost``: means over people of recourse options, semifactuals, accuracy, active
+        share and features asked, at each step and at each of 21 costs; who has ended stays at the
+        last step. ``end``: the same at everybody's last step, and the cost to the first recourse.
+        ``quality``: means over all plans of all steps.
     """
-    trajectory = materials.trajectory("test")
+    trajectory, blanket = materials.trajectory("test"), materials.blanket
     plans = materials.plans(trajectory)
     truth = materials.table.test.y[materials.people("test")]
-    states = _States(trajectory, plans, materials.blanket, truth)
+    columns = _columns(trajectory, plans, blanket, truth)
+
+    def means(rows: IntArray) -> dict[str, Any]:
+        """The means of all measures over some rows, one a person."""
+        averages = {name: float(column[rows].mean()) for name, column in columns.items()}
+        return {"people": len(rows)} | averages
+
+    def at_cost(cost: float) -> IntArray:
+        """The row of each person's last step within a cost."""
+        within = trajectory.who[columns["cost"] <= cost + SLACK]
+        count = np.bincount(within, minlength=len(truth))
+        return np.asarray(trajectory.first + np.maximum(count - 1, 0))
+
+    first = columns["cost"][plans.legal]
+    first = first[np.unique(trajectory.who[plans.legal], return_index=True)[1]]
+    rest = {
+        "base_rate": float(np.bincount(truth).max() / len(truth)),
+        "first_cost": _mean(first),
+        "first_share": len(first) / len(truth),
+        "blanket_size": len(blanket),
+        "n_features": len(trajectory.schema),
+    }
+    steps = range(int(trajectory.step.max()) + 1)
     return {
-        "step": [
-            {"step": k} | states.means(trajectory.at(k))
-            for k in range(int(trajectory.step.max()) + 1)
-        ],
-        "cost": [states.means(states.at_cost(cost)) | {"cost": float(cost)} for cost in GRID],
-        "end": [states.at_end()],
-        "quality": [_quality(plans, materials, states)],
+        "step": [{"step": k} | means(trajectory.at(k)) for k in steps],
+        "cost": [means(at_cost(cost)) | {"cost": float(cost)} for cost in GRID],
+        "end": [means(trajectory.last) | rest],
+        "quality": [_quality(plans, materials, trajectory)],
     }
 
 
@@ -60,69 +90,32 @@ def counterfactual(trajectory: Trajectory) -> BoolArray:
     return np.asarray(trajectory.known & (np.nan_to_num(np.asarray(trajectory.necessity)) > 0))
 
 
-@dataclass(frozen=True, eq=False)
-class _States:
-    """Everybody at every step; ``truth`` are the class codes of the people, (people,)."""
-
-    trajectory: Trajectory
-    plans: Plans
-    blanket: Blanket
-    truth: Int64Array
-
-    @cached_property
-    def columns(self) -> dict[str, AnyArray]:
-        """The measures of every step, (steps,) each; they are averaged over people."""
-        trajectory, start = self.trajectory, self.trajectory.background.start
-        inside = members(trajectory.schema.names, self.blanket)
-        active = (counterfactual(trajectory) & inside).sum(axis=1)
-        asked = trajectory.known & ~start
-        return {
-            "cost": normalised_cost(trajectory),
-            "recourse": self.plans.count,
-            "any_recourse": self.plans.legal,
-            "semifactual": len(self.blanket) - active,
-            "accuracy": trajectory.decision == self.truth[trajectory.who],
-            "active": active / max(1, len(self.blanket)),
-            "features": asked.sum(axis=1),
-            "outside": (asked & ~inside).sum(axis=1),
-        }
-
-    def at_cost(self, cost: float) -> IntArray:
-        """The row of each person's last step within a cost."""
-        within = self.columns["cost"] <= cost + SLACK
-        count = np.bincount(self.trajectory.who[within], minlength=len(self.truth))
-        first = np.searchsorted(self.trajectory.who, np.arange(len(self.truth)))
-        return np.asarray(first + np.maximum(count - 1, 0))
-
-    def means(self, rows: IntArray) -> dict[str, Any]:
-        """The means of all measures over some rows, one a person."""
-        means = {name: float(column[rows].mean()) for name, column in self.columns.items()}
-        return {"people": len(rows)} | means
-
-    def at_end(self) -> dict[str, Any]:
-        """The means at everybody's last step, and what the first recourse cost those who came to
-        have some.
-        """
-        schema, legal = self.trajectory.schema, self.plans.legal
-        who, cost = self.trajectory.who[legal], self.columns["cost"][legal]
-        first = cost[np.unique(who, return_index=True)[1]]
-        rest = {
-            "base_rate": float(np.bincount(self.truth).max() / len(self.truth)),
-            "first_cost": float(first.mean()) if len(first) else None,
-            "first_share": len(first) / len(self.truth),
-            "blanket_size": len(self.blanket),
-            "n_features": len(schema),
-        }
-        return self.means(self.trajectory.last) | rest
+def _columns(
+    trajectory: Trajectory, plans: Plans, blanket: Blanket, truth: Int64Array
+) -> dict[str, AnyArray]:
+    """The measures of every step, (steps,) each; ``truth`` are class codes, (people,)."""
+    start, inside = trajectory.background.start, members(trajectory.schema.names, blanket)
+    active = (counterfactual(trajectory) & inside).sum(axis=1)
+    asked = trajectory.known & ~start
+    return {
+        "cost": normalised_cost(trajectory),
+        "recourse": plans.count,
+        "any_recourse": plans.legal,
+        "semifactual": len(blanket) - active,
+        "accuracy": trajectory.decision == truth[trajectory.who],
+        "active": active / max(1, len(blanket)),
+        "features": asked.sum(axis=1),
+        "outside": (asked & ~inside).sum(axis=1),
+    }
 
 
-def _quality(plans: Plans, materials: Materials, states: _States) -> dict[str, Any]:
+def _quality(plans: Plans, materials: Materials, trajectory: Trajectory) -> dict[str, Any]:
     """Means over every plan at every step; plausibility over some sets of known features; lift over
     first plans.
     """
     if not len(plans):
         return {"plans": 0}
-    inside = members(plans.people.schema.names, states.blanket)
+    inside = members(plans.people.schema.names, materials.blanket)
     changed = ~np.isnan(plans.to)
     likeness = plausibility(_some_sets(plans), materials.table.train)
     return {
@@ -131,7 +124,7 @@ def _quality(plans: Plans, materials: Materials, states: _States) -> dict[str, A
         "plausible": _mean(likeness.inlier),
         "plausible_real": _mean(likeness.inlier_base),
         "plausible_shuffled": _mean(likeness.inlier_shuffled),
-        "lift": _lift(plans, materials, states.trajectory),
+        "lift": _lift(plans, materials, trajectory),
         "on_blanket": float((changed & inside).sum() / max(1, changed.sum())),
     }
 

@@ -2,17 +2,17 @@
 
 A promise is a mapping of settings: ``alphas`` and ``methods`` (bounds) are tried one by one;
 ``signal``, ``reference`` and ``loss`` go to ``replay``, all others to ``RecourseCertifier``, so
-that a new target needs no change here.
+that a new target needs no change here. The entry is ``measure_promise``.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from edfa.certification.certificate import Certificate
-from edfa.certification.rcps import HeldOutRisk, RecourseCertifier
+from edfa.certification.rcps import HeldOutRisk, RecourseCertifier, measure
 from edfa.certification.records import Records
 from edfa.certification.replay import Against, replay
 from edfa.typing import IntArray
@@ -24,16 +24,26 @@ __all__ = ["measure_promise"]
 
 Row = dict[str, Any]
 REPLAYED = ("signal", "reference", "loss")
-# Columns of the rows, and the attributes that they are.
-CERTIFICATE = {"n": "n", "people": "people", "risk": "risk", "upper": "bound", "cost": "cost"}
-STRICTEST = {"full_cost": "cost", "strictest_risk": "risk"}
-HELD_OUT = {"test_n": "n", "test_risk": "risk", "test_cost": "cost"}
 GROUP = ("alpha", "method", "n", "status", "risk", "upper", "test_n", "test_risk")
 
 
 def measure_promise(materials: Materials) -> Payload:
-    """Certificates, stop rules and certificates by group, for every alpha and bound
-    of the promise.
+    """Certify acting early, for every alpha and bound of the promise.
+
+    Parameters
+    ----------
+    materials
+        Those of a cell whose settings have ``promise``, ``delta``, and the numbers of
+        ``calibration`` and ``test`` people.
+
+    Returns
+    -------
+    dict of lists of rows
+        ``certificate``: one row for each alpha and bound, with the risk and cost of the certified
+        rule among calibration and among test people. ``rule``: the same for the rules "at the first
+        plan", "at the last step" and, where there is one, the certified rule. ``group``: for each
+        alpha, certificates under the first bound for each level of each sensitive categorical
+        feature.
     """
     promise = dict(materials.cell.settings["promise"])
     del promise["name"]
@@ -44,16 +54,17 @@ def measure_promise(materials: Materials) -> Payload:
     delta = materials.cell.settings["delta"]
     payload: Payload = {"certificate": [], "rule": [], "group": []}
     for alpha in alphas:
-        for method in methods:
-            certifier = RecourseCertifier(alpha, delta, bound=method, **promise)
-            certificate, held_out = _certify(certifier, calibration, test)
-            payload["certificate"].append(_row(certificate, held_out, method))
+        certifiers = [RecourseCertifier(alpha, delta, bound=name, **promise) for name in methods]
+        for method, certifier in zip(methods, certifiers, strict=True):
+            made = certifier.certificate_for(calibration)
+            held_out = measure(made, test)
+            payload["certificate"].append(_row(made, held_out, method))
             names = {"alpha": alpha, "method": method}
-            payload["rule"] += [names | row for row in _rules(certificate, held_out)]
-        certifier = RecourseCertifier(alpha, delta, bound=methods[0], **promise)
+            payload["rule"] += [names | row for row in _rules(made, held_out)]
         for feature in materials.table.schema:
             if feature.sensitive and feature.kind == "categorical":
-                payload["group"] += _groups(materials, feature.name, certifier, calibration, test)
+                rows = _groups(materials, feature.name, certifiers[0], calibration, test)
+                payload["group"] += rows
     return payload
 
 
@@ -93,30 +104,20 @@ def _count_granted(records: Records, last: IntArray) -> Records:
     return replace(records, legal=legal, loss=loss, signal=signal)
 
 
-def _certify(
-    certifier: RecourseCertifier, calibration: Records, test: Records | None
-) -> tuple[Certificate, HeldOutRisk | None]:
-    """A certificate from calibration people, and what its rule does to test people; None if none
-    of them has a plan.
-    """
-    certifier.calibrate(calibration)
-    held_out: Any = None if test is None else certifier.evaluate(test)
-    certificate: Any = certifier.certificate_
-    return certificate, held_out
-
-
-def _taken(source: object, columns: Mapping[str, str]) -> Row:
-    """Attributes of something as a row."""
-    return {column: getattr(source, name) for column, name in columns.items()}
-
-
 def _row(made: Certificate, test: HeldOutRisk | None, method: str) -> Row:
-    """Everything about a certificate in one row."""
-    row = {"alpha": made.alpha, "method": method, "status": made.status, "tau": _finite(made.tau)}
-    row |= _taken(made, CERTIFICATE)
+    """A certificate in one row, with what its rule does to test people if any of them has a plan.
+
+    The threshold ``tau`` is None for "never stop early" and "at the first plan" alike.
+    """
+    tau = None if made.tau is None or not np.isfinite(made.tau) else float(made.tau)
+    row = {"alpha": made.alpha, "method": method, "status": made.status, "tau": tau}
+    row |= {"n": made.n, "people": made.people}
+    row |= {"risk": made.risk, "upper": made.bound, "cost": made.cost}
     if made.curve:
-        row |= _taken(made.curve[0], STRICTEST)
-    return row if test is None else row | _taken(test, HELD_OUT)
+        row |= {"full_cost": made.curve[0].cost, "strictest_risk": made.curve[0].risk}
+    if test is not None:
+        row |= {"test_n": test.n, "test_risk": test.risk, "test_cost": test.cost}
+    return row
 
 
 def _rules(made: Certificate, test: HeldOutRisk | None) -> Iterator[Row]:
@@ -129,12 +130,11 @@ def _rules(made: Certificate, test: HeldOutRisk | None) -> Iterator[Row]:
     for name, rule in rules.items():
         row: Row = {"n": made.n, "test_n": None if test is None else test.n, "rule": name}
         row |= {"cost": rule.cost, "valid": 1 - rule.risk, "lower": 1 - rule.bound}
-        if test is None:
-            yield row
-        elif rule is made:
-            yield row | {"test_valid": 1 - test.risk, "test_cost": test.cost}
-        else:
-            yield row | {"test_valid": 1 - getattr(test, name)}
+        if test is not None and rule is made:
+            row |= {"test_valid": 1 - test.risk, "test_cost": test.cost}
+        elif test is not None:
+            row |= {"test_valid": 1 - getattr(test, name)}
+        yield row
 
 
 def _groups(
@@ -155,16 +155,8 @@ def _groups(
 
     of_calibration, of_test = labels("calibration", calibration), labels("test", test)
     for group in np.unique(of_calibration):
+        made = certifier.certificate_for(calibration.take(of_calibration == group))
         tested = of_test == group
-        certificate, held_out = _certify(
-            replace(certifier),
-            calibration.take(of_calibration == group),
-            test.take(tested) if tested.any() else None,
-        )
-        row = _row(certificate, held_out, str(certifier.bound))
+        held_out = measure(made, test.take(tested)) if tested.any() else None
+        row = _row(made, held_out, str(certifier.bound))
         yield {"feature": feature, "group": str(group)} | {name: row.get(name) for name in GROUP}
-
-
-def _finite(tau: float | None) -> float | None:
-    """A threshold as JSON; None for "never stop early" and "at the first plan" alike."""
-    return None if tau is None or not np.isfinite(tau) else float(tau)
