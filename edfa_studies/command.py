@@ -11,11 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edfa.commands.common import EXIT_NO, AsJson, Output, Quiet, grid, show_progress
+from edfa.commands.common import (
+    EXIT_NO,
+    AsJson,
+    Output,
+    Quiet,
+    Scheduler,
+    grid,
+    show_progress,
+)
 from edfa.commands.completion import complete
 from edfa.commands.examples import show_examples
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from edfa_studies.cells import Cell
     from edfa_studies.config import Study
     from edfa_studies.engine import Progress
@@ -23,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["study"]
 
+IN_MEMORY = "sqlite://"
 study = typer.Typer(
     name="study",
     help="Studies: plan, run, follow and report many measurements.",
@@ -79,31 +90,22 @@ Only = Annotated[
 @study.command(name="list", epilog=show_examples("study list"))
 def list_studies(as_json: AsJson = False, quiet: Quiet = False) -> None:
     """List the studies that ship with edfa."""
-    from edfa_studies.config import SHIPPED
+    from edfa.errors import MissingExtraError
+    from edfa_studies.config import SHIPPED, expand, read_study
 
     output = Output(as_json, quiet)
-    studies = [_shipped(name) for name in SHIPPED]
+    studies: list[dict[str, Any]] = []
+    rows: list[list[str]] = []
+    for one in map(read_study, SHIPPED):
+        try:
+            count: int | None = len(expand(one))
+            title = one.title
+        except MissingExtraError as error:  # says which extra it needs
+            count, title = None, str(error)
+        studies.append({"name": one.name, "cells": count, "title": title})
+        rows.append([one.name, "" if count is None else f"{count:,}", title])
     output.write_json(studies=studies)
-    rows = [[one["name"], _count(one["cells"]), one["title"]] for one in studies]
     output.show(grid("", ("name", ">cells", "title"), rows))
-
-
-def _shipped(name: str) -> dict[str, Any]:
-    """The name of a study that ships with edfa, its number of cells and its title; without an extra
-    that it needs, no number and which extra that is.
-    """
-    from edfa.errors import MissingExtraError
-    from edfa_studies.config import expand, read_study
-
-    one = read_study(name)
-    try:
-        return {"name": name, "cells": len(expand(one)), "title": one.title}
-    except MissingExtraError as error:
-        return {"name": name, "cells": None, "title": str(error)}
-
-
-def _count(number: int | None) -> str:
-    return "" if number is None else f"{number:,}"
 
 
 @study.command(epilog=show_examples("study plan"))
@@ -124,10 +126,12 @@ def plan(
     chosen = read_study(config)
     folder = _folder(chosen, out)
     status = _status(store or folder / "study.sqlite")
-    done = set() if status is None else set(status.loc[status["status"] == "done", "key"])
-    measured = None if status is None else measured_seconds(status)
-    made = ProductFolder(cache or folder / "cache").has
-    result = estimate(chosen, measured, done=done, made=made)
+    result = estimate(
+        chosen,
+        measured_seconds(status),
+        done=set(status.loc[status["status"] == "done", "key"]),
+        made=ProductFolder(cache or folder / "cache").has,
+    )
     output.write_json(**asdict(result), basis=result.basis, study=chosen.name, title=chosen.title)
     if output.people:
         _show_plan(output, chosen, result)
@@ -139,21 +143,21 @@ def _show_plan(output: Output, chosen: "Study", result: "Estimate") -> None:
     from edfa_studies.config import expand
 
     rows = [
-        [str(i), one.measure, _count(one.cells), _count(one.new), _duration(one.seconds), one.title]
+        [str(i), one.measure, f"{one.cells:,}", f"{one.new:,}", _duration(one.seconds), one.title]
         for i, one in enumerate(result.grids, 1)
     ]
     output.say(chosen.title, "", style="bold")
     output.show(grid("", (">grid", "measure", ">cells", ">new", ">time", "title"), rows))
     cells = expand(chosen)
     counts = Counter(cell.measure for cell in cells)
-    output.say(
-        "", "cells: " + ", ".join(f"{count:,} {measure}" for measure, count in counts.items())
-    )
+    measures = (f"{count:,} {measure}" for measure, count in counts.items())
     shared = (f"{one.kind} {one.count:,} ({_duration(one.seconds)})" for one in result.shared)
-    output.say("shared work, done once: " + (", ".join(shared) or "nothing left to make"))
     done = f", {result.done:,} of them done" if result.done else ""
     jobs, seconds = count_jobs(-1), result.seconds
     output.say(
+        "",
+        f"cells: {', '.join(measures)}",
+        f"shared work, done once: {', '.join(shared) or 'nothing left to make'}",
         f"in all: {len(cells):,} cells{done}; about {_duration(seconds)} of one processor core, "
         f"{_duration(seconds / jobs)} with {jobs} workers",
         f"An estimate, {result.basis}.",
@@ -168,10 +172,7 @@ def run(
     store: Where = None,
     cache: CacheFolder = None,
     jobs: Annotated[int, typer.Option(help="Number of processes; -1 uses every processor.")] = -1,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(help="Address of a Dask scheduler, whose workers are used instead."),
-    ] = None,
+    scheduler: Scheduler = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Try failed cells again.")
     ] = False,
@@ -198,19 +199,19 @@ def run(
     chosen = read_study(config)
     cells = expand(chosen) if only is None else select(expand(chosen), only)
     folder = _folder(chosen, out)
-    check_writable((cache or folder / "cache") / "entry", made=True)
+    cache = cache or folder / "cache"
+    check_writable(cache / "entry", made=True)
     _check_extras(cells)
     _note_absent(output, cells)
     start = time.perf_counter()
-    place = store or folder / "study.sqlite"
-    notes = {"title": chosen.title, "config": chosen.text, "edfa": __version__}
-    with Store.open(place) as opened, show_progress(output) as show:
-        for name, value in notes.items():
-            opened.note(name, value)
+    with Store.open(store or folder / "study.sqlite") as opened, show_progress(output) as show:
+        opened.note("title", chosen.title)
+        opened.note("config", chosen.text)
+        opened.note("edfa", __version__)
         progress = run_study(
             cells,
             opened,
-            (cache or folder / "cache").resolve(),  # workers may be elsewhere
+            cache.resolve(),  # workers may be elsewhere
             jobs=jobs,
             scheduler=scheduler,
             retry_failed=retry_failed,
@@ -228,24 +229,19 @@ def _tell_end(
     output: Output, config: str, progress: "Progress", seconds: float, folder: str
 ) -> None:
     """What a run has done, and what is left."""
-    counts = {
-        "done": progress.done,
-        "before": progress.skipped,
-        "failed": progress.failed,
-        "left": progress.left,
-    }
-    output.write_json(folder=folder, total=progress.total, **counts, seconds=seconds)
-    before = f", {progress.skipped:,} were done before" if progress.skipped else ""
-    output.say(
-        f"{progress.done:,} of {progress.total:,} cells measured in {_duration(seconds)}{before}"
-    )
-    if progress.failed:
+    total, done, before = progress.total, progress.done, progress.skipped
+    failed, left = progress.failed, progress.left
+    counts = {"total": total, "done": done, "before": before, "failed": failed, "left": left}
+    output.write_json(folder=folder, **counts, seconds=seconds)
+    earlier = f", {before:,} were done before" if before else ""
+    output.say(f"{done:,} of {total:,} cells measured in {_duration(seconds)}{earlier}")
+    if failed:
         output.say(
-            f"{progress.failed:,} failed; edfa study status {config} shows why, "
-            "--retry-failed tries them again"
+            f"{failed:,} failed; edfa study status {config} shows why, --retry-failed tries them "
+            "again"
         )
-    if progress.left:
-        output.say(f"{progress.left:,} are left; run the same command again to go on")
+    if left:
+        output.say(f"{left:,} are left; run the same command again to go on")
 
 
 @study.command(epilog=show_examples("study status"))
@@ -265,19 +261,21 @@ def status(
     output = Output(as_json, quiet)
     chosen = read_study(config)
     cells = {cell.key: cell for cell in expand(chosen)}
-    frame = _status(store or _folder(chosen, out) / "study.sqlite")
-    rows = {} if frame is None else frame.set_index("key").to_dict("index")
-    states = {key: rows[key]["status"] if key in rows else "open" for key in cells}
-    counts = {state: list(states.values()).count(state) for state in ("done", "open", "failed")}
+    rows = (
+        _status(store or _folder(chosen, out) / "study.sqlite")
+        .set_index("key")
+        .reindex(list(cells))
+    )
+    states = rows["status"].fillna("open")
+    counts = {state: int((states == state).sum()) for state in ("done", "open", "failed")}
     failed = [
         {
             "cell": repr(cells[key]),
             "key": key,
-            "attempts": int(rows[key]["attempts"]),
-            "error": str(rows[key]["error"]),
+            "attempts": int(row["attempts"]),
+            "error": str(row["error"]),
         }
-        for key, state in states.items()
-        if state == "failed"
+        for key, row in rows[states == "failed"].iterrows()
     ]
     output.write_json(study=chosen.name, total=len(cells), **counts, failures=failed)
     output.say(", ".join(f"{count:,} {state}" for state, count in counts.items()))
@@ -328,13 +326,11 @@ def _is_there(place: str | Path) -> bool:
     return "://" in str(place) or Path(place).is_file()
 
 
-def _status(place: str | Path) -> Any:
-    """The status of a store's cells; None if there is no store yet."""
+def _status(place: str | Path) -> "pd.DataFrame":
+    """The status of a store's cells; no rows if there is no store yet, which is not begun here."""
     from edfa_studies.store import Store
 
-    if not _is_there(place):
-        return None
-    with Store.open(place) as opened:
+    with Store.open(place if _is_there(place) else IN_MEMORY) as opened:
         return opened.status()
 
 

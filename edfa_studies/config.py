@@ -1,7 +1,7 @@
 """Study files in TOML: which cells are measured, checked as a whole before anything runs."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -274,21 +274,21 @@ def _grid(values: Mapping[str, Any], shared: Mapping[str, Any], parts: Parts, wh
     if measure is not None and measure not in MEASURES:
         raise _name_place(UnknownNameError("measure", measure, MEASURES), f"{where}.measure")
     used = MEASURES.get(str(measure), LISTS)
-    if unused := [key for key in LISTS if key in values and key not in used]:
-        raise SchemaError(
-            f"{where}.{unused[0]}: the measure {measure!r} does not use it; "
-            f"it uses {', '.join(used)}"
-        )
+    for key in LISTS:
+        if key in values and key not in used:
+            raise SchemaError(
+                f"{where}.{key}: the measure {measure!r} does not use it; it uses {', '.join(used)}"
+            )
     both = {**shared, **values}
     lists = {key: [both[key]] for key in LISTS if isinstance(both.get(key), str)}
     grid = parse(Grid, both | lists, where)  # one name is a list of one
     for key in used:
-        if not getattr(grid, key):
+        names, known = getattr(grid, key), parts[key]
+        if not names:
             raise SchemaError(f"{where}.{key}: an empty list; nothing would be measured")
-        for name in getattr(grid, key):
-            if name not in parts[key]:
-                what = "data set" if key == "data" else key
-                raise _name_place(UnknownNameError(what, name, parts[key]), f"{where}.{key}")
+        if unknown := [name for name in names if name not in known]:
+            what = "data set" if key == "data" else key
+            raise _name_place(UnknownNameError(what, unknown[0], known), f"{where}.{key}")
     return grid
 
 
@@ -311,16 +311,16 @@ def _known_parts(
     """
     parts = {kind: dict(known) for kind, known in BUILT_IN.items()}
     for kind, section in SECTIONS.items():
+        known = BUILT_IN[kind]
         for name, values in sections.get(section, {}).items():
             place = f"{where}: {section}.{name}"
             if kind == "data":
                 parts[kind][name] = _table(name, values, folder, place)
                 continue
-            known = BUILT_IN[kind]
-            of = values.get("of", "paper" if kind == "promise" and name not in known else name)
+            settings = dict(values)
+            of = settings.pop("of", name if kind != "promise" or name in known else "paper")
             if of not in known:
                 raise _name_place(UnknownNameError(kind, of, known), place)
-            settings = {key: value for key, value in values.items() if key != "of"}
             parts[kind][name] = Part(name, known[of].of, {**known[of].settings, **settings})
     return parts
 
@@ -364,26 +364,24 @@ def _check_settings(kind: str, part: Part, where: str) -> Part:
 
 def _settings_of(kind: str, of: str) -> type[Any]:
     """A dataclass with one field for each setting that a file may give to a part."""
-    owners: tuple[Callable[..., Any], ...]
-    more: dict[str, Any] = {}
+    given = GIVEN[kind]
     if kind == "blanket":
         from edfa.blanket.discovery import Search
 
-        owners = (Search,)
-    elif kind == "promise":
+        return settings_class(Search, leave_out=given)
+    if kind == "promise":
         from edfa.certification.rcps import RecourseCertifier
         from edfa.certification.replay import Against, replay
 
-        owners = (RecourseCertifier, Against, replay)
-        more = {"alphas": tuple[float, ...], "methods": tuple[str, ...]}
-    else:
-        owners = (REGISTRIES[kind][of],)
-        if kind == "predictor":  # "balanced": the share of the training people's favourable class
-            more = {"threshold": float | str}
-        elif not getattr(owners[0], "asks_model", True):
-            # the largest number of people that a policy learns from, if it asks no model about them
-            more = {"train_rows": int}
-    return settings_class(*owners, leave_out=GIVEN[kind], **more)
+        lists = {"alphas": tuple[float, ...], "methods": tuple[str, ...]}
+        return settings_class(RecourseCertifier, Against, replay, leave_out=given, **lists)
+    owner, more = REGISTRIES[kind][of], {}
+    if kind == "predictor":  # "balanced": the share of the training people's favourable class
+        more = {"threshold": float | str}
+    elif not getattr(owner, "asks_model", True):
+        # the largest number of people that a policy learns from, if it asks no model about them
+        more = {"train_rows": int}
+    return settings_class(owner, leave_out=given, **more)
 
 
 def _check_promise(promise: Mapping[str, Any], delta: float, where: str) -> None:
@@ -451,7 +449,7 @@ def expand(study: Study) -> tuple[Cell, ...]:
 
 
 def cells_of(study: Study, grid: Grid) -> Iterator[Cell]:
-    """The cells of one grid, seed by seed."""
+    """The cells of one grid of a study, seed by seed."""
     used = MEASURES[grid.measure]
     lists = [
         [study.checked[kind][name] for name in getattr(grid, kind)] if kind in used else [NO_PART]
@@ -460,39 +458,38 @@ def cells_of(study: Study, grid: Grid) -> Iterator[Cell]:
     _check_parts(grid, lists, f"{study.file}: grid {study.grids.index(grid) + 1}")
     seeds = grid.seeds if "policy" in used else 1  # nothing is drawn where nobody is asked
     for seed, (*parts, promise) in product(range(seeds), product(*lists)):
-        settings = _settings(grid, parts[-1], promise)
-        named = dict(zip(PARTS, parts, strict=True))
-        yield Cell(grid.measure, **named, seed=seed, settings=settings)
+        yield Cell(grid.measure, *parts, seed, _settings(grid, parts[-1], promise))
 
 
 def _check_parts(grid: Grid, lists: Sequence[Sequence[Part]], where: str) -> None:
     """Refuse promises that nobody could certify, and models that cannot obey a card."""
     sets, predictors, *_, promises = lists
-    for promise in promises if grid.measure == "promise" else ():
-        _check_promise(promise.settings, grid.delta, f"{where}: promise {promise.name}")
-        if promise.settings["target"] == "refused" and grid.reading != "card":
-            raise SchemaError(
-                f"{where}.reading: the promise {promise.name!r} is about people who are refused, "
-                "so that a class must be the favourable one: reading = 'card'"
-            )
-    for predictor in predictors if grid.reading == "card" and grid.measure != "sets" else ():
-        _check_directions(predictor, sets, where)
+    if grid.measure == "promise":
+        for promise in promises:
+            _check_promise(promise.settings, grid.delta, f"{where}: promise {promise.name}")
+            if promise.settings["target"] == "refused" and grid.reading != "card":
+                raise SchemaError(
+                    f"{where}.reading: the promise {promise.name!r} is about people who are "
+                    "refused, so that a class must be the favourable one: reading = 'card'"
+                )
+    if grid.reading == "card" and grid.measure != "sets":
+        for predictor in predictors:
+            _check_directions(predictor, sets, where)
 
 
 def _settings(grid: Grid, searcher: Part, promise: Part) -> dict[str, Any]:
     """What the result of a cell depends on beside its parts."""
-    settings: dict[str, Any] = {
-        key: getattr(grid, key) for key in ("budget", "cap", "split", "reading")
-    }
-    if grid.measure in ("growth", "examples"):
-        settings |= {"people": grid.people}
-    elif grid.measure == "promise":
-        chosen = {"name": promise.name, **promise.settings}
-        if chosen["signal"] == "auto":  # the one that goes with the searcher, as in an advisor
-            chosen["signal"] = "survival" if searcher.of == "survival" else "uncertainty"
-        sizes = {"calibration": grid.calibration, "test": grid.promise_test}
-        settings |= sizes | {"delta": grid.delta, "promise": chosen}
-    return settings
+    names = ["budget", "cap", "split", "reading"]
+    if grid.measure != "promise":
+        if "policy" in MEASURES[grid.measure]:
+            names.append("people")
+        return {name: getattr(grid, name) for name in names}
+    chosen = {"name": promise.name, **promise.settings}
+    if chosen["signal"] == "auto":  # the one that goes with the searcher, as in an advisor
+        chosen["signal"] = "survival" if searcher.of == "survival" else "uncertainty"
+    sizes = {"calibration": grid.calibration, "test": grid.promise_test}
+    settings = {name: getattr(grid, name) for name in names}
+    return settings | sizes | {"delta": grid.delta, "promise": chosen}
 
 
 def select(cells: Sequence[Cell], only: str) -> tuple[Cell, ...]:

@@ -23,6 +23,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from graphlib import TopologicalSorter
+from heapq import nsmallest
 from pathlib import Path
 from typing import Any
 
@@ -140,10 +141,8 @@ def run_study(
     """
     study = {cell.key: cell for cell in cells}
     store.add(study.values())
-    done, failed = store.done() & study.keys(), store.failed() & study.keys()
-    if retry_failed:
-        failed = set()
-    tasks = _tasks([cell for key, cell in study.items() if key not in done | failed], Path(cache))
+    done = store.done() & study.keys()
+    failed = set() if retry_failed else store.failed() & study.keys()
     now = Progress(len(study), failed=len(failed), skipped=len(done))
     show = progress or (lambda now: None)
 
@@ -158,6 +157,7 @@ def run_study(
             now = replace(now, failed=now.failed + 1)
         show(now)
 
+    tasks = _tasks([cell for key, cell in study.items() if key not in done | failed], Path(cache))
     show(now)
     end = math.inf if limit_seconds is None else time.monotonic() + limit_seconds
     opened = partial(open_workers, jobs, scheduler)
@@ -175,12 +175,13 @@ def _tasks(cells: Sequence[Cell], cache: Path) -> list[Task]:
     tasks: dict[str, Task] = {}
     folder, hashes = ProductFolder(cache), Hashes()
     for cell in cells:
-        needed = [one for one in products(cell, hashes) if not folder.has(one.kind, one.key)]
-        for product in needed:
-            key, needs = _name(product.key), tuple(map(_name, product.needs))
-            tasks.setdefault(key, Task(key, make, (product, str(cache)), needs, shared=True))
-        names = tuple(_name(product.key) for product in needed)
-        tasks[cell.key] = Task(cell.key, _measure, (cell, str(cache)), names)
+        # those of products that are there are no tasks, and so are taken to be done
+        needed = {f"product {one.key}": one for one in products(cell, hashes)}
+        for key, one in needed.items():
+            if key not in tasks and not folder.has(one.kind, one.key):
+                needs = tuple(f"product {need}" for need in one.needs)
+                tasks[key] = Task(key, make, (one, str(cache)), needs, shared=True)
+        tasks[cell.key] = Task(cell.key, _measure, (cell, str(cache)), tuple(needed))
     return list(tasks.values())
 
 
@@ -191,11 +192,6 @@ def _measure(cell: Cell, cache: str) -> Any:
     from edfa_studies.measures import measure
 
     return check_tables(plain(measure(cell, cache)))
-
-
-def _name(product: str) -> str:
-    """The key of a product's task; no cell has it."""
-    return f"product {product}"
 
 
 def run_tasks(
@@ -229,37 +225,26 @@ def run_tasks(
     a 2
     b None
     """
-    agenda = _Agenda(tasks, on_outcome, stop)
-    while agenda.unfinished and not stop():
+    agenda = _Agenda(tasks, on_outcome)
+    while agenda.sorter.is_active() and not stop():
         with opened() as workers:
-            agenda.run(workers)
+            agenda.run(workers, stop)
 
 
 class _Agenda:
     """Which tasks may begin, which are being done, and which were when a worker died."""
 
-    def __init__(
-        self,
-        tasks: Sequence[Task],
-        on_outcome: Callable[[Outcome], None],
-        stop: Callable[[], bool],
-    ) -> None:
-        self.tasks = {task.key: task for task in tasks}
-        self.on_outcome, self.stop = on_outcome, stop
+    def __init__(self, tasks: Sequence[Task], on_outcome: Callable[[Outcome], None]) -> None:
+        self.tasks, self.on_outcome = {task.key: task for task in tasks}, on_outcome
         self.places = {key: place for place, key in enumerate(self.tasks)}
         needs = {task.key: [key for key in task.needs if key in self.tasks] for task in tasks}
         self.sorter = TopologicalSorter(needs)
         self.sorter.prepare()
         self.ready: set[str] = set()
         self.deaths: Counter[str] = Counter()
-        self.running: dict[Future[Outcome], Task] = {}
+        self.running: dict[Future[Outcome], str] = {}
 
-    @property
-    def unfinished(self) -> bool:
-        """Whether any task is not finished yet."""
-        return self.sorter.is_active()
-
-    def run(self, workers: Workers) -> None:
+    def run(self, workers: Workers, stop: Callable[[], bool]) -> None:
         """Hand out tasks and take in outcomes, until all are done, it is time to stop, or the
         workers are gone.
         """
@@ -267,8 +252,8 @@ class _Agenda:
         # waits for the second.
         most = 1 if workers.count == 1 else HANDED_OUT * workers.count
         gone = False
-        while self.unfinished and not gone:
-            gone = not (self.stop() or self._submit(workers.executor, most))
+        while self.sorter.is_active() and not gone:
+            gone = not (stop() or self._submit(workers.executor, most))
             if not self.running:
                 return
             alone = len(self.running) == 1
@@ -279,28 +264,22 @@ class _Agenda:
                 finished, _ = wait(self.running)
             self._take_in(finished, alone)
 
-    def _next(self, most: int) -> str | None:
-        """The next task, or None if it has to wait.
+    def _submit(self, executor: Executor, most: int) -> bool:
+        """Hand out what may begin, with at most so many tasks at a time; False if the workers are
+        gone.
 
-        Nobody knows which of the tasks that had been handed out killed a worker. They are tried
+        It is not known which of the tasks that had been handed out killed a worker. They are tried
         again one at a time: a task that always kills its worker is identified, and no other task
         fails because of it.
         """
         self.ready.update(self.sorter.get_ready())
-        suspects = self.ready & self.deaths.keys()
-        if suspects or any(task.key in self.deaths for task in self.running.values()):
-            may_begin, most = suspects, 1
-        else:
-            may_begin = self.ready
-        if not may_begin or len(self.running) >= most:
-            return None
-        return min(may_begin, key=self.places.__getitem__)
-
-    def _submit(self, executor: Executor, most: int) -> bool:
-        """Hand out what may begin; False if the workers are gone."""
-        while (key := self._next(most)) is not None:
+        may_begin = self.ready
+        if self.deaths.keys() & {*self.ready, *self.running.values()}:
+            may_begin, most = self.ready & self.deaths.keys(), 1
+        places = self.places.__getitem__
+        for key in nsmallest(most - len(self.running), may_begin, key=places):
             try:
-                self.running[executor.submit(_attempt, self.tasks[key])] = self.tasks[key]
+                self.running[executor.submit(_attempt, self.tasks[key])] = key
             except Exception as error:
                 if not worker_died(error):
                     raise
@@ -314,7 +293,7 @@ class _Agenda:
         """
         lost = []
         for future in finished:
-            key, error = self.running.pop(future).key, _error(future)
+            key, error = self.running.pop(future), _error(future)
             if worker_died(error):
                 lost.append(key)
                 continue

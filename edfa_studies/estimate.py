@@ -18,12 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Estimate",
-    "GridEstimate",
     "Measured",
-    "Shared",
     "cell_seconds",
     "estimate",
     "measured_seconds",
+    "product_seconds",
 ]
 
 Measured = Mapping[tuple[str, ...], float]
@@ -40,8 +39,14 @@ OWN_TABLE = (20_000, 20)  # rows and features of a table of one's own, which is 
 
 @dataclass(frozen=True)
 class Shared:
-    """Shared work of one kind: how many pieces of it, and the seconds of one core that they
-    take.
+    """Shared work of one kind.
+
+    Parameters
+    ----------
+    kind
+        The kind of the products: "blanket", "predictor", "policy" or "trajectory".
+    count, seconds
+        How many of them are left to make, and the seconds of one core that they take together.
     """
 
     kind: str
@@ -51,8 +56,17 @@ class Shared:
 
 @dataclass(frozen=True)
 class GridEstimate:
-    """One grid: its cells, how many of them no grid before it has, and their seconds with the work
-    that they share.
+    """What is left of one grid.
+
+    Parameters
+    ----------
+    title, measure
+        Those of the grid.
+    cells, new
+        The number of its cells, and of those that are in no grid before it.
+    seconds
+        Seconds of one core for the new cells that are not done, with the shared work that no grid
+        before it needs.
     """
 
     title: str
@@ -98,7 +112,18 @@ class Estimate:
 
 
 def measured_seconds(status: "pd.DataFrame") -> Measured:
-    """The mean seconds of cells that are done, from the status of a store."""
+    """The mean seconds of cells that are done.
+
+    Parameters
+    ----------
+    status
+        One row a cell, as ``Store.status`` gives it.
+
+    Returns
+    -------
+    dict
+        Seconds by measure, data, predictor, policy and searcher, for ``estimate``.
+    """
     done = status[status["status"] == "done"]
     means = done.groupby(list(BASIS))["seconds"].mean()
     return dict(zip(means.index.to_list(), means.to_list(), strict=True))
@@ -123,6 +148,25 @@ def estimate(
         Keys of the cells that are done.
     made
         Whether the cache has a product, by kind and key.
+
+    Returns
+    -------
+    Estimate
+        Seconds by grid, by kind of shared work, and in all.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from edfa_studies.config import parse_study
+    >>> study = parse_study('''
+    ...     data = ["german"]
+    ...     seeds = 2
+    ...     [[grid]]
+    ...     measure = "growth"
+    ... ''', Path("mine.toml"))
+    >>> result = estimate(study)
+    >>> result.cells, [(shared.kind, shared.count) for shared in result.shared]
+    (2, [('blanket', 1), ('predictor', 1), ('trajectory', 2)])
     """
     from edfa_studies.products import Hashes, products
 
@@ -156,7 +200,11 @@ def _basis(cell: Cell) -> tuple[str, ...]:
 
 
 def cell_seconds(cell: Cell, measured: Measured | None = None) -> float:
-    """The seconds of one cell, without what it shares with others."""
+    """The seconds of one core that a cell takes, without what it shares with others.
+
+    Times of cells like it are taken from ``measured``; without any, they follow from the rows, the
+    people and the questions.
+    """
     if (known := (measured or {}).get(_basis(cell))) is not None:
         return known
     seconds = float(SECONDS["rest"].get(cell.measure, 1.0))
@@ -166,14 +214,13 @@ def cell_seconds(cell: Cell, measured: Measured | None = None) -> float:
     like, factor = SECONDS["like"].get(cell.predictor.of, ("xgb", 1.0))
     times = SECONDS["search"][like]
     milliseconds: float = times.get(cell.searcher.of, times["nearest"])[_wanders(cell)] * factor
-    parts = ("calibration", "test") if cell.measure == "promise" else ("people",)
     most = int(0.2 * _size(cell)[0])
-    people = sum(min(int(cell.settings[name]), most) for name in parts)
+    people = sum(min(count, most) for count in cell.people.values())
     return seconds + people * (_steps(cell) + 1) * milliseconds / 1000
 
 
 def product_seconds(product: "Product") -> float:
-    """The seconds of one piece of shared work."""
+    """The seconds of one core that a piece of shared work takes."""
     cell, thousands = product.cell, _thousands(product.cell)
     if product.kind == "blanket":
         return float(SECONDS["discover"].get(cell.blanket.of, 0.2) * thousands)
@@ -183,8 +230,7 @@ def product_seconds(product: "Product") -> float:
         rows, features = _size(cell)
         limit = cell.policy.settings.get("train_rows", rows) / 1000 * features / 20
         return _linear("learn", cell.policy.of, min(thousands, limit))
-    people = int(cell.settings[product.part if cell.measure == "promise" else "people"])
-    steps, model = _steps(cell), cell.predictor
+    people, steps, model = cell.people[product.part], _steps(cell), cell.predictor
     asked: float = people * (steps + 1) * ASK[_wanders(cell)] / 1000
     if model.of != "xgb" or model.settings.get("mode", "per_subset") != "per_subset":
         return asked

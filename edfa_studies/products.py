@@ -6,13 +6,12 @@ product name the same key, in any study, process and order. ``ProductFolder`` ke
 """
 
 import errno
-import shutil
-import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
@@ -68,6 +67,11 @@ class ProductFolder:
     An entry is a folder that is whole or not there; what is in it is written with hashes, and made
     anew where they do not fit. Deleting the folder loses time alone.
 
+    Parameters
+    ----------
+    root
+        The folder; made with the first entry.
+
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
@@ -94,33 +98,35 @@ class ProductFolder:
         """Yield a new folder to write into, which becomes the entry when the block ends without an
         error.
 
-        If somebody else has made the entry meanwhile, theirs stays: both are made from the same
+        If another process has made the entry meanwhile, that one stays: both are made from the same
         things.
         """
-        partial, place = self.root / UNFINISHED / uuid.uuid4().hex, self.folder(kind, key)
-        partial.mkdir(parents=True)
-        try:
+        place = self.folder(kind, key)
+        with self._unfinished() as partial:
+            partial.mkdir()
             yield partial
             place.parent.mkdir(parents=True, exist_ok=True)
             while partial.is_dir() and not place.is_dir():
-                # again, if somebody's entry was dropped meanwhile
+                # again, if another process has dropped its entry meanwhile
                 try:
                     partial.rename(place)
                 except OSError as error:
                     if error.errno not in TAKEN:
                         raise
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
 
     def drop(self, kind: str, key: str) -> None:
-        """Remove an entry, as one that turned out to be damaged; nobody sees half of it."""
-        gone = self.root / UNFINISHED / uuid.uuid4().hex
-        gone.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        """Remove an entry that turned out to be damaged, all of it at once."""
+        # it is not there if another process has found out, too
+        with self._unfinished() as gone, suppress(FileNotFoundError):
             self.folder(kind, key).rename(gone)
-        except FileNotFoundError:  # somebody else has found out, too
-            return
-        shutil.rmtree(gone, ignore_errors=True)
+
+    @contextmanager
+    def _unfinished(self) -> Iterator[Path]:
+        """Yield a path that nothing else has; what is there when the block ends is deleted."""
+        folder = self.root / UNFINISHED
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as mine:
+            yield Path(mine) / "entry"
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 files.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +62,8 @@ def write_sections(store: Any, title: str, cells: Sequence[Cell], folder: Path) 
     done = store.done()
     parts = sections(View(store, {cell.key for cell in counted} if counted else None))
     files: Files = {}
-    for section in parts:
-        for exhibit in section.present:
-            files |= exhibit_files(exhibit)
+    for exhibit in chain(*(section.present for section in parts)):
+        files |= exhibit_files(exhibit)
     values = {
         "title": title,
         "version": edfa.__version__,
@@ -142,12 +142,11 @@ def summary(cells: Iterable[Cell]) -> list[str]:
     """Cells in a few lines: measure, data set and model, and how many of which policy and
     searcher.
     """
-    groups: dict[str, Counter[str]] = {}
+    groups: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for cell in cells:
-        labels = cell.labels
-        group = f"{cell.measure}, {labels['data']}, {labels['predictor']}"
-        name = f"{labels['blanket']} {labels['policy']} {labels['searcher']}"
-        groups.setdefault(group, Counter())[name] += 1
+        names = cell.description
+        group = "{measure}, {data}, {predictor}".format(**names)
+        groups[group]["{blanket} {policy} {searcher}".format(**names)] += 1
     return [
         f"{group}: " + ", ".join(f"{name} ({count})" for name, count in sorted(counts.items()))
         for group, counts in sorted(groups.items())

@@ -35,6 +35,8 @@ DIGITS = dict.fromkeys(("n", "test n", "plans", "rank", "cells"), 0) | dict.from
 )
 """Decimals of columns, wherever a table does not say otherwise; 2 for others."""
 FIGURES = PAPER["figures"]
+Draw = Callable[..., "Figure"]
+"""Draws on the figure that it is called with, and returns it."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Exhibit:
     caption: str
     frame: pd.DataFrame
     digits: Mapping[str, int] = field(default_factory=lambda: DIGITS)
-    draw: "Callable[[Figure], object] | None" = None
+    draw: Draw | None = None
     size: tuple[float, float] = (WIDTH, WIDTH)
 
     def __post_init__(self) -> None:
@@ -70,8 +72,16 @@ class Exhibit:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report: a title, what it shows, and some words. Exhibits without data are left
-    out and named.
+    """A part of the report; exhibits without data are left out and named.
+
+    Parameters
+    ----------
+    title
+        Its heading.
+    exhibits
+        Its tables and figures, in order.
+    text
+        Words below the heading.
     """
 
     title: str
@@ -157,6 +167,13 @@ def _curves(
     return Exhibit(name, caption, lines, draw=draw, size=size)
 
 
+def _figure(
+    name: str, caption: str, frame: pd.DataFrame, draw: Draw, size: tuple[float, float]
+) -> Exhibit:
+    """A figure that ``draw`` makes of the frame."""
+    return Exhibit(name, caption, frame, draw=partial(draw, frame=frame), size=size)
+
+
 def _acquired(results: Results) -> Section:
     features = acquired.features_acquired(results)
     digits = dict.fromkeys(map(str, features.columns), 1) | {"features": 0}
@@ -223,8 +240,8 @@ def _early(results: Results) -> Section:
             "the bound that holds with 95 % confidence; the dotted line is 1 - alpha."
         )
         size = _panel_size(rows, 1.95 * max(1, rows["alpha"].nunique()), head=0.75)
-        draw = partial(early.draw_traces, frame=rows)
-        exhibits.append(Exhibit(f"{stem}_valid_{predictor}", caption, rows, draw=draw, size=size))
+        name = f"{stem}_valid_{predictor}"
+        exhibits.append(_figure(name, caption, rows, early.draw_traces, size))
     points = early.limits(results)
     caption = (
         "Figure 13: calibration people and observed risk of the strictest rule, by set "
@@ -233,8 +250,7 @@ def _early(results: Results) -> Section:
     )
     size = (WIDTH, 0.75 + 3.4 * max(1, points["predictor"].nunique()))
     name = f"figure_{FIGURES['limits']}_data_limits"
-    draw = partial(early.draw_all_limits, frame=points)
-    exhibits.append(Exhibit(name, caption, points, draw=draw, size=size))
+    exhibits.append(_figure(name, caption, points, early.draw_all_limits, size))
     caption = "The stop rules of Figures 11 and 12 in figures."
     exhibits.append(Exhibit("stop_rules", caption, promises.stop_rules(results)))
     return Section("Acting early (Figures 11 to 13)", exhibits)
@@ -278,7 +294,7 @@ def _cards(name: str, caption: str, frame: pd.DataFrame, shown: list[cards.Card]
 
 
 def _bayes_net(results: Results) -> Section:
-    lines = curves.model_lines(results, "bn")
+    lines = curves.model_lines(results)
     of_adult = lines["data"] == "adult"
     caption = f"EDFA with a Bayesian network on Adult Income. {BANDS}"
     adult = _curves("figure_bn_adult", caption, lines[of_adult], "data", curves.FRONTIER)
@@ -297,10 +313,9 @@ def _equal_cost(results: Results) -> Section:
     for predictor in ordered("predictor", lines["predictor"]) or ["xgb"]:
         rows = curves.with_several(lines[lines["predictor"] == predictor], ["data"])
         caption = f"Recourse options at equal cost with {title('predictor', predictor)}. {BANDS}"
-        draw = partial(curves.draw_sets, frame=rows)
         if len(rows) or predictor == "xgb":
             name, size = f"figure_equal_cost_{predictor}", _panel_size(rows, 2)
-            exhibits.append(Exhibit(name, caption, rows, draw=draw, size=size))
+            exhibits.append(_figure(name, caption, rows, curves.draw_sets, size))
     caption = (
         "Policies at equal cost: mean recourse over the cost grid, and at 25, "
         "50 and 75 % of the cost of everything."
@@ -327,9 +342,8 @@ def _first(results: Results) -> Section:
 
 def _dots(name: str, caption: str, frame: pd.DataFrame, label: str) -> Exhibit:
     """A dot plot with a row for each set."""
-    draw = partial(curves.draw_dots, frame=frame, label=label)
     size = (WIDTH, 1.2 + 0.62 * max(1, frame["data"].nunique()))
-    return Exhibit(name, caption, frame, draw=draw, size=size)
+    return _figure(name, caption, frame, partial(curves.draw_dots, label=label), size)
 
 
 def _certified(results: Results) -> Section:
@@ -344,8 +358,7 @@ def _certified(results: Results) -> Section:
         )
         name = f"figure_certified_cost_{promise}_{predictor}_{round(100 * float(alpha))}"
         size = _panel_size(rows, 0.6 + 0.27 * rows["searcher"].nunique())
-        draw = partial(early.draw_certified, frame=rows)
-        exhibits.append(Exhibit(name, caption, rows, draw=draw, size=size))
+        exhibits.append(_figure(name, caption, rows, early.draw_certified, size))
     caption = (
         "Over all sets: the share of cells certified, their cost, share of "
         "the full cost saved, promises kept."

@@ -8,6 +8,7 @@ are there. Results are kept as JSON; reading them runs no code.
 import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -90,26 +91,27 @@ class Store(Database):
     def add(self, cells: Iterable[Cell]) -> None:
         """Register cells; what is known about them stays, their names are the newest."""
         rows = [_row(cell) for cell in cells]
-        if not rows:
-            return
-        insert = self._insert(CELLS)
-        renamed = {name: insert.excluded[name] for name in rows[0] if name != "key"}
-        with self.writing() as connection:
-            connection.execute(
-                insert.on_conflict_do_update(index_elements=["key"], set_=renamed), rows
-            )
+        if rows:
+            self._upsert(CELLS, rows)
 
     def save(self, cell: Cell, payload: Payload, seconds: float, attempts: int = 1) -> None:
-        """Write what a cell gave, named lists of rows; if the cell is done already, nothing
-        changes.
+        """Write what a cell gave; if the cell is done already, nothing changes.
+
+        Parameters
+        ----------
+        cell
+            The cell, which is registered if need be.
+        payload
+            Named lists of rows: numbers, texts, lists and mappings; DataError for anything else.
+        seconds, attempts
+            The time that it took, and how often it was tried.
         """
         tables = [
             {"key": cell.key, "name": name, "columns": encode(by_column(rows))}
             for name, rows in check_tables(payload).items()
         ]
-        done = {"status": "done", "seconds": seconds, "error": None}
         with self.writing() as connection:
-            if self._set(connection, cell, done, attempts) and tables:
+            if self._set(connection, cell, "done", None, seconds, attempts) and tables:
                 connection.execute(sa.insert(RESULTS), tables)
 
     def fail(self, cell: Cell, error: str, seconds: float, attempts: int = 1) -> None:
@@ -117,13 +119,16 @@ class Store(Database):
         so.
         """
         with self.writing() as connection:
-            self._set(
-                connection, cell, {"status": "failed", "seconds": seconds, "error": error}, attempts
-            )
+            self._set(connection, cell, "failed", error, seconds, attempts)
 
     def status(self) -> pd.DataFrame:
-        """One row a cell: what it is, whether it is open, done or failed, its time, attempts and
-        error.
+        """What is known about each cell.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row a cell, sorted by its names and seed: its key, measure, parts and seed, whether
+            it is open, done or failed, its seconds, attempts and error.
         """
         rows = self._select(sa.select(*(CELLS.c[name] for name in STATUS)))
         frame = pd.DataFrame(
@@ -167,67 +172,61 @@ class Store(Database):
         tables = [json.loads(cell[-1]) for cell in cells]
         lengths = [len(next(iter(columns.values()), ())) for columns in tables]
         labels = pd.DataFrame([cell[:-1] for cell in cells], columns=list(LABELS))
-        labels = labels.loc[np.repeat(np.arange(len(cells)), lengths)].reset_index(drop=True)
-        return labels.join(_join(tables, lengths))
+        rows = labels.loc[np.repeat(np.arange(len(cells)), lengths)].reset_index(drop=True)
+        joined = {
+            # a column that a table lacks has no values there
+            name: list(
+                chain(*(t.get(name, [None] * n) for t, n in zip(tables, lengths, strict=True)))
+            )
+            for name in dict.fromkeys(chain(*tables))
+        }
+        values = {name: _numbers(column) for name, column in joined.items()}
+        return rows.join(pd.DataFrame(values, index=rows.index))
 
     def note(self, name: str, value: Any) -> None:
         """Keep something about the study, as JSON: its title, its configuration, the versions it
         ran with.
         """
-        insert = self._insert(NOTES).values(name=name, value=encode(value))
-        with self.writing() as connection:
-            connection.execute(
-                insert.on_conflict_do_update(
-                    index_elements=["name"], set_={"value": insert.excluded.value}
-                )
-            )
+        self._upsert(NOTES, [{"name": name, "value": encode(value)}])
 
     @property
     def notes(self) -> dict[str, Any]:
         """Everything that was noted, by name."""
-        rows = self._select(sa.select(NOTES.c.name, NOTES.c.value).where(NOTES.c.name != "format"))
-        return {
-            row.name: json.loads(row.value) for row in sorted(rows, key=lambda row: str(row.name))
-        }
+        notes = sorted(map(tuple, self._select(sa.select(NOTES.c.name, NOTES.c.value))))
+        return {name: json.loads(value) for name, value in notes if name != self.version_name}
+
+    def _upsert(self, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+        """Write rows; those whose key is there replace what these columns say."""
+        insert, key = self._insert(table), table.primary_key.columns.keys()
+        newest = {name: insert.excluded[name] for name in rows[0] if name not in key}
+        with self.writing() as connection:
+            connection.execute(insert.on_conflict_do_update(index_elements=key, set_=newest), rows)
 
     def _set(
-        self, connection: sa.Connection, cell: Cell, values: dict[str, Any], attempts: int
+        self,
+        connection: sa.Connection,
+        cell: Cell,
+        status: str,
+        error: str | None,
+        seconds: float,
+        attempts: int,
     ) -> bool:
         """Change the row of a cell that is not done; False if it is."""
         connection.execute(self._insert(CELLS).values(_row(cell)).on_conflict_do_nothing())
         unfinished = (CELLS.c.key == cell.key) & (CELLS.c.status != "done")
-        update = (
-            sa.update(CELLS)
-            .where(unfinished)
-            .values(values | {"attempts": CELLS.c.attempts + attempts})
-        )
+        tried = CELLS.c.attempts + attempts
+        update = sa.update(CELLS).where(unfinished)
+        update = update.values(status=status, error=error, seconds=seconds, attempts=tried)
         return connection.execute(update).rowcount == 1
 
     def _keys(self, status: str) -> set[str]:
         return {
-            row.key for row in self._select(sa.select(CELLS.c.key).where(CELLS.c.status == status))
+            key for (key,) in self._select(sa.select(CELLS.c.key).where(CELLS.c.status == status))
         }
 
     def _select(self, query: sa.Select[Any]) -> list[sa.Row[Any]]:
         with self.reading() as connection:
             return list(connection.execute(query).all())
-
-
-def _join(tables: Sequence[Mapping[str, list[Any]]], lengths: Sequence[int]) -> pd.DataFrame:
-    """The rows of all tables, one under the other; a column that a table lacks has no values
-    there.
-    """
-    names = dict.fromkeys(name for columns in tables for name in columns)
-    empty = [[None] * length for length in lengths]
-    joined = {
-        name: [
-            v for columns, gap in zip(tables, empty, strict=True) for v in columns.get(name, gap)
-        ]
-        for name in names
-    }
-    return pd.DataFrame(
-        {name: _numbers(values) for name, values in joined.items()}, index=range(sum(lengths))
-    )
 
 
 def _numbers(values: list[Any]) -> pd.Series:
@@ -245,9 +244,9 @@ def _row(cell: Cell) -> dict[str, Any]:
 
 
 def check_tables(payload: Payload) -> Payload:
-    """The payload itself, unless a table has a column with the name of a label."""
+    """The payload itself; DataError if a table has a column with the name of a label."""
     for table, rows in payload.items():
-        if taken := sorted({name for row in rows for name in row} & set(LABELS)):
+        if taken := sorted(set().union(*rows) & set(LABELS)):
             raise DataError(
                 f"table {table!r} of a result has a column {taken[0]!r}, which is the store's own"
             )
@@ -284,7 +283,4 @@ def encode(value: Any) -> str:
 
 def by_column(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Rows by column: each name is written once, which is shorter and much quicker to read."""
-    return {
-        name: [row.get(name) for row in rows]
-        for name in dict.fromkeys(name for row in rows for name in row)
-    }
+    return {name: [row.get(name) for row in rows] for name in dict.fromkeys(chain(*rows))}

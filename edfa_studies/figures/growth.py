@@ -22,6 +22,7 @@ from edfa_studies.tables.rows import (
     matching,
     one_searcher,
     rows_of,
+    without_variants,
 )
 
 if TYPE_CHECKING:
@@ -89,19 +90,17 @@ def ablation_lines(results: Results) -> pd.DataFrame:
     return with_several(lines, ["data", "predictor"])
 
 
-def model_lines(results: Results, model: str = "bn") -> pd.DataFrame:
-    """EDFA under one blanket with each model, on the sets where ``model`` was measured; the model
-    is the series.
+def model_lines(results: Results) -> pd.DataFrame:
+    """EDFA under one blanket with each model, on the sets where the Bayesian network was measured;
+    the model is the series.
     """
     rows = _rows(results, "step")
     rows = one_searcher(rows[rows["policy"] == "edfa"])
-    with_model = rows[rows["predictor"] == model]
-    blankets = {
-        name: ordered("blanket", part["blanket"])[0] for name, part in with_model.groupby("data")
-    }
+    networks = rows[rows["predictor"] == "bn"].groupby("data")["blanket"]
+    blankets = networks.agg(lambda names: ordered("blanket", names)[0])
     rows = rows[rows["blanket"] == rows["data"].map(blankets)]
     rows = rows[~rows["predictor"].astype(str).str.contains("-")]  # no variants
-    return _lines(rows, "predictor", FRONTIER).assign(predictor=model)
+    return _lines(rows, "predictor", FRONTIER).assign(predictor="bn")
 
 
 def with_several(lines: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -144,22 +143,20 @@ def draw_growth(ax: "Axes", frame: pd.DataFrame, measure: str) -> "Axes":
     """Draw one measure against the cost: a line for each series, a band of one standard deviation
     over seeds.
     """
-    rows = frame[frame["measure"] == measure]
-    for kind, group in rows.groupby("kind"):
-        for name in series_order(group):
-            line = group[group["series"] == name].sort_values("place")
-            style = look(str(kind), name)
-            ax.plot(line["cost"], line["mean"], **style)
-            if (line["std"] > 0).any():
-                low, high = line["mean"] - line["std"], line["mean"] + line["std"]
-                ax.fill_between(
-                    line["cost"], low, high, color=style["color"], alpha=0.13, linewidth=0
-                )
+    rows = frame[frame["measure"] == measure].sort_values("place")
+    for name in series_order(rows):
+        line = rows[rows["series"] == name]
+        style = look(str(line["kind"].iloc[0]), name)
+        ax.plot(line["cost"], line["mean"], **style)
+        if (line["std"] > 0).any():
+            low, high = line["mean"] - line["std"], line["mean"] + line["std"]
+            band = {"color": style["color"], "alpha": 0.13, "linewidth": 0}
+            ax.fill_between(line["cost"], low, high, **band)
     ax.set_ylabel(MEASURES.get(measure, measure))
-    end = float(frame["cost"].max()) if len(frame) else 1.0
+    end = frame["cost"].max() if len(frame) else 1.0
     ax.set_xlim(-0.02 * end, 1.02 * end if end > 0 else 1)
     if measure != "accuracy" and len(rows):  # counts and shares start at nothing
-        top = max(0.1, float((rows["mean"] + rows["std"]).max()))
+        top = max(0.1, (rows["mean"] + rows["std"]).max())
         ax.set_ylim(-0.03 * top, 1.06 * top)
     return ax
 
@@ -199,11 +196,11 @@ def row_title(frame: pd.DataFrame) -> str:
     return " · ".join(names)
 
 
-def draw_sets(figure: "Figure", frame: pd.DataFrame, measure: str = "recourse") -> "Figure":
-    """Draw a panel for each set, one legend for all."""
+def draw_sets(figure: "Figure", frame: pd.DataFrame) -> "Figure":
+    """Draw recourse against the cost: a panel for each set, one legend for all."""
     sets = ordered("data", frame["data"])
     for ax, name in zip(*panels(figure, sets), sets, strict=True):
-        draw_growth(ax, frame[frame["data"] == name], measure)
+        draw_growth(ax, frame[frame["data"] == name], "recourse")
         head(ax, title("data", name))
         ax.set_xlabel(COST)
     legend(figure, "policy", series_order(frame))
@@ -226,8 +223,7 @@ def lifts(results: Results) -> pd.DataFrame:
 
 
 def _spread(rows: pd.DataFrame, column: str) -> pd.DataFrame:
-    rows = compared(rows)
-    rows = rows[~rows["policy"].isin(ABLATIONS[1:]) & rows[column].notna()]
+    rows = without_variants(compared(rows)).dropna(subset=column)
     groups = rows.groupby(["data", "predictor", "blanket", "policy"])[column]
     spread = {"mean": groups.mean(), "std": groups.std(ddof=0), "seeds": groups.size()}
     return pd.DataFrame(spread).reset_index()
@@ -254,8 +250,8 @@ def draw_dots(figure: "Figure", frame: pd.DataFrame, label: str) -> "Figure":
                 elinewidth=0.8,
                 zorder=look("policy", policy)["zorder"],
             )
-        ax.set(ylim=(len(sets) - 0.5, -0.5), yticks=range(len(sets)), xlabel=label)
-        ax.set_yticklabels([title("data", name) for name in sets])
+        ax.set(ylim=(len(sets) - 0.5, -0.5), xlabel=label)
+        ax.set_yticks(range(len(sets)), [title("data", name) for name in sets])
         ax.set_yticks(np.arange(len(sets) - 1) + 0.5, minor=True)
         ax.grid(visible=False, axis="y")
         ax.grid(visible=True, axis="y", which="minor")

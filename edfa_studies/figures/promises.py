@@ -123,11 +123,9 @@ def draw_limits(ax: "Axes", frame: pd.DataFrame, alpha: float) -> "Axes":
     top = max(0.5, float(frame["risk"].max()) + 0.06) if len(frame) else 0.5
     low = 8.0
     _draw_zones(ax, alpha, np.unique(np.geomspace(low, most, 120).round().astype(int)), top)
-    curve = zones({"n": 1, "risk": np.linspace(0, 0.95 * alpha, 80)}, alpha, DELTA).astype(
-        {"stable": float, "closed_form": float}
-    )
-    ax.plot(curve["stable"], curve["risk"], zorder=3, **NEEDED)
-    ax.plot(curve["closed_form"], curve["risk"], zorder=3, **CLOSED_FORM)
+    curve = zones({"n": 1, "risk": np.linspace(0, 0.95 * alpha, 80)}, alpha, DELTA)
+    for name, style in (("stable", NEEDED), ("closed_form", CLOSED_FORM)):
+        ax.plot(curve[name].astype(float), curve["risk"], zorder=3, **style)
     ax.axvline(floor(alpha, DELTA), zorder=2, **FLOOR)
     ax.axhline(alpha, color=GREY, lw=0.7, zorder=1)
     for row in frame.to_dict("records"):
@@ -202,20 +200,20 @@ def draw_costs(
     """
     for row in in_order(frame, ["searcher", "method"]).to_dict("records"):
         method, certified = str(row["method"]), not np.isnan(row["cost"])
-        shift = methods.index(method) - (len(methods) - 1) / 2
+        ink, shift = colour("method", method), methods.index(method) - (len(methods) - 1) / 2
         ax.plot(
             row["cost"] if certified else 1.04,
             searchers.index(str(row["searcher"])) + 0.22 * shift,
             marker("method", method) if certified else "x",
-            color=colour("method", method),
-            mfc=colour("method", method) if row["certified"] == 1 else "white",
+            color=ink,
+            mfc=ink if row["certified"] == 1 else "white",
             ms=4,
         )
     full = frame["full_cost"].mean()
     if not np.isnan(full):
         ax.axvline(full, **LAST_STEP)
-    ax.set(xlim=(0, 1.08), ylim=(len(searchers) - 0.4, -0.6), yticks=range(len(searchers)))
-    ax.set_yticklabels([title("searcher", name) for name in searchers])
+    ax.set(xlim=(0, 1.08), ylim=(len(searchers) - 0.4, -0.6))
+    ax.set_yticks(range(len(searchers)), [title("searcher", name) for name in searchers])
     return ax
 
 

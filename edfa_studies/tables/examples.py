@@ -28,18 +28,20 @@ def transitions(results: Results, count: int = 4) -> pd.DataFrame:
     """
     rows = rows_of(results, "examples", "transition", [], TRANSITION_WORDS)
     rows = preferred(rows, "policy", "edfa")
-    late = rows["helps"].ne(True), rows["had_recourse"].eq(True), rows["role"].ne("spouse")
+    shown = rows.columns
     rest = [name for name in ordered("data", rows["data"]) if name not in PAPER_ORDER]
     places = {name: i for i, name in enumerate((*PAPER_ORDER, *rest))}
-    rows = rows.assign(late=sum(2 ** (2 - i) * flag for i, flag in enumerate(late)))
-    rows = rows.assign(place=rows["data"].map(places))
-    rows = rows.sort_values(
-        ["place", "late", "predictor", "blanket", "searcher", "seed", "step", "person"]
+    rows = rows.assign(
+        place=rows["data"].map(places),
+        unhelpful=rows["helps"].ne(True),
+        had_some=rows["had_recourse"].eq(True),
+        no_spouse=rows["role"].ne("spouse"),
     )
+    labels = ["predictor", "blanket", "searcher", "seed", "step", "person"]
+    rows = rows.sort_values(["place", "unhelpful", "had_some", "no_spouse", *labels])
     # the first of each set, then the second of each
     rows = rows.assign(turn=rows.groupby("place").cumcount())
-    rows = rows.sort_values(["turn", "place"], kind="stable").head(count)
-    return rows.drop(columns=["late", "turn", "place"]).reset_index(drop=True)
+    return rows.sort_values(["turn", "place"], kind="stable", ignore_index=True)[shown].head(count)
 
 
 def side_by_side(results: Results, count: int = 3) -> pd.DataFrame:

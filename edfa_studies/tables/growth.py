@@ -2,7 +2,7 @@
 ablations, models, lift.
 """
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,7 @@ from edfa_studies.tables.rows import (
     rows_of,
     shown,
     summary,
+    without_variants,
 )
 
 __all__ = ["ablations", "equal_cost", "first_recourse", "models", "outcome_lift", "thresholds"]
@@ -52,30 +53,39 @@ def area(cost: "pd.Series[float]", value: "pd.Series[float]") -> float:
     return float(np.trapezoid(y, x) / (x[-1] - x[0]))
 
 
+def areas(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Recourse and accuracy as means over the cost grid, one row for each combination of ``by``.
+
+    ``rows`` are of the payload table ``cost``, with columns cost, recourse and accuracy.
+    """
+    table = [
+        dict(zip(by, key, strict=True))
+        | {name: area(group["cost"], group[name]) for name in CURVES}
+        for key, group in rows.groupby(list(by))
+    ]
+    return pd.DataFrame(table, columns=[*by, *CURVES])
+
+
 def _ranked(rows: pd.DataFrame) -> pd.DataFrame:
-    """For each group: its rank by recourse, the means of the curves over the cost grid, and
+    """For each policy: its rank by recourse, the means of the curves over the cost grid, and
     recourse at a quarter, a half, three quarters.
     """
-    table: list[dict[str, Any]] = []
-    for key, group in over_seeds(rows, [*GROUP, "cost"], CURVES).groupby(GROUP):
-        row = dict(zip(GROUP, key, strict=True))
-        row |= {f"mean {name}": area(group["cost"], group[name]) for name in CURVES}
-        for share in SHARES:
-            at = group[np.isclose(group["cost"], share)]["recourse"]
-            row[f"at {share:.0%}"] = float(at.iloc[0]) if len(at) else np.nan
-        table.append(row | {"seeds": int(group["seeds"].min())})
-    means = pd.DataFrame(table, columns=None if table else [*GROUP, "mean recourse"])
-    groups = means.groupby(["data", "predictor"])["mean recourse"]
-    means.insert(len(GROUP), "rank", groups.rank(ascending=False, method="min"))
-    return means
+    means = over_seeds(rows, [*GROUP, "cost"], CURVES)
+    table = areas(means, GROUP).rename(columns={name: f"mean {name}" for name in CURVES})
+    groups = table.groupby(["data", "predictor"])["mean recourse"]
+    table.insert(len(GROUP), "rank", groups.rank(ascending=False, method="min"))
+    table = table.set_index(GROUP)
+    for share in SHARES:
+        at = means[np.isclose(means["cost"].astype(float), share)].groupby(GROUP)
+        table[f"at {share:.0%}"] = at["recourse"].first()
+    return table.assign(seeds=means.groupby(GROUP)["seeds"].min()).reset_index()
 
 
 def equal_cost(results: Results) -> pd.DataFrame:
     """Policies at equal cost: recourse as a mean over the cost grid, and at 25, 50 and 75 % of the
     cost; best first.
     """
-    rows = compared(growth_rows(results, "cost", ["cost", *CURVES]))
-    table = _ranked(rows[~rows["policy"].isin(ABLATIONS[1:])])
+    table = _ranked(without_variants(compared(growth_rows(results, "cost", ["cost", *CURVES]))))
     return shown(table, ["data", "predictor", "rank", "policy"])
 
 
@@ -84,8 +94,7 @@ def first_recourse(results: Results) -> pd.DataFrame:
     those who do.
     """
     columns = ["first_share", "first_cost", "cost", "any_recourse"]
-    rows = compared(growth_rows(results, "end", columns))
-    rows = rows[~rows["policy"].isin(ABLATIONS[1:])]
+    rows = without_variants(compared(growth_rows(results, "end", columns)))
     names = NAMES | {"cost": "cost at the end", "any_recourse": "with recourse at the end"}
     return summary(rows, GROUP, columns, order=["data", "predictor", "policy"], names=names)
 
@@ -95,7 +104,7 @@ def ablations(results: Results) -> pd.DataFrame:
     by recourse.
     """
     rows = comparable(growth_rows(results, "cost", ["cost", *CURVES]), ABLATIONS)
-    table = _ranked(rows).drop(columns=[f"at {share:.0%}" for share in SHARES], errors="ignore")
+    table = _ranked(rows).drop(columns=[f"at {share:.0%}" for share in SHARES])
     several = table.groupby(["data", "predictor"])["rank"].transform("size") > 1
     ends = comparable(growth_rows(results, "end", CURVES), ABLATIONS)
     ends = over_seeds(ends, GROUP, CURVES).drop(columns="seeds")
@@ -105,11 +114,11 @@ def ablations(results: Results) -> pd.DataFrame:
     return shown(table, ["data", "predictor", "rank", "policy"], names)
 
 
-def models(results: Results, policy: str = "edfa") -> pd.DataFrame:
-    """One policy under every model: accuracy, base rate, recourse and active share at the end."""
+def models(results: Results) -> pd.DataFrame:
+    """EDFA under every model: accuracy, base rate, recourse and active share at the end."""
     columns = ["accuracy", "base_rate", "recourse", "any_recourse", "active", "features", "cost"]
     rows = growth_rows(results, "end", columns)
-    rows = one_searcher(rows[rows["policy"] == policy])
+    rows = one_searcher(rows[rows["policy"] == "edfa"])
     return summary(rows, ["data", "blanket", "predictor"], columns, names=NAMES)
 
 
@@ -135,7 +144,6 @@ def outcome_lift(results: Results) -> pd.DataFrame:
     searcher.
     """
     columns = ["plans", "lift", "effort", "on_blanket", "l0"]
-    rows = rows_of(results, "growth", "quality", columns)
-    rows = rows[rows["lift"].notna() & ~rows["policy"].isin(ABLATIONS[1:])]
+    rows = without_variants(rows_of(results, "growth", "quality", columns)).dropna(subset="lift")
     names = {"on_blanket": "on blanket", "l0": "L0"}
     return summary(rows, ["reading", *PARTS], columns, names=names)

@@ -6,6 +6,7 @@ frame or NaN.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any, Protocol
 
 import pandas as pd
@@ -27,6 +28,7 @@ __all__ = [
     "rows_of",
     "shown",
     "summary",
+    "without_variants",
 ]
 
 
@@ -52,36 +54,49 @@ class View:
     """
 
     def __init__(self, store: Any, keys: Collection[str] | None = None) -> None:
-        self._store, self._keys = store, keys
-        self._frames: dict[tuple[str, str], pd.DataFrame] = {}
+        self._read = cache(partial(store.frame, keys=keys))
 
     def frame(self, measure: str, table: str) -> pd.DataFrame:
-        """All rows of this table, label columns first."""
-        if (measure, table) not in self._frames:
-            frame = self._store.frame(measure, table, self._keys)
-            self._frames[measure, table] = frame.reset_index(drop=True)
-        return self._frames[measure, table]
+        """All rows of a table, label columns first."""
+        rows: pd.DataFrame = self._read(measure, table)
+        return rows.reset_index(drop=True)
 
 
 def rows_of(
     results: Results, measure: str, table: str, numbers: Iterable[str], words: Iterable[str] = ()
 ) -> pd.DataFrame:
-    """Labels, then some columns as numbers and others as they are; what is not there is NaN."""
+    """Read some columns of a payload table.
+
+    Parameters
+    ----------
+    results
+        The results of a study.
+    measure, table
+        Which table, such as ``"growth"``, ``"step"``.
+    numbers
+        Columns to be read as floats; what is no number is NaN.
+    words
+        Columns to be read as they are.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The labels, then ``numbers`` and ``words``; a column that no cell has is NaN.
+    """
     numbers = list(numbers)
     frame = results.frame(measure, table).reindex(columns=[*LABELS, *numbers, *words])
-    return frame.assign(
-        **{name: pd.to_numeric(frame[name], errors="coerce").astype(float) for name in numbers}
-    )
+    as_numbers = frame[numbers].apply(pd.to_numeric, errors="coerce").astype(float)
+    return frame.assign(**as_numbers)
 
 
 def growth_rows(results: Results, table: str, columns: Iterable[str]) -> pd.DataFrame:
-    """Rows of the measure "growth" in one reading, the paper's where there is one."""
+    """Rows of a table of the measure "growth" in one reading, the paper's where there is one."""
     return preferred(rows_of(results, "growth", table, columns), "reading", "paper")
 
 
 def preferred(frame: pd.DataFrame, column: str, name: str) -> pd.DataFrame:
-    """The rows with this name; where no row has it, those with the first name there is, so that own
-    studies show.
+    """The rows with this name in a column; where no row has it, those with the first name there is,
+    so that own studies show.
     """
     names = ordered(column, frame[column].dropna())
     if not names:
@@ -145,9 +160,27 @@ def compared(frame: pd.DataFrame) -> pd.DataFrame:
     return frame if others.empty else matching(frame, ["data", "predictor"], others)
 
 
+def without_variants(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of all policies but the variants of EDFA that are there for the ablations."""
+    return frame[~frame["policy"].isin(ABLATIONS[1:])]
+
+
 def over_seeds(frame: pd.DataFrame, by: Sequence[str], columns: Iterable[str]) -> pd.DataFrame:
-    """Means over seeds, and how many ``seeds`` there are, one row for each combination of
-    ``by``.
+    """Means over seeds.
+
+    Parameters
+    ----------
+    frame
+        Rows with a column ``seed``.
+    by
+        Columns whose combinations become rows, sorted.
+    columns
+        Columns of numbers to be averaged; NaN does not count.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns ``by``, the means, and ``seeds``: how many there are.
     """
     columns = list(columns)
     if frame.empty:
@@ -159,8 +192,21 @@ def over_seeds(frame: pd.DataFrame, by: Sequence[str], columns: Iterable[str]) -
 def shown(
     table: pd.DataFrame, order: Sequence[str] = (), names: Mapping[str, str] | None = None
 ) -> pd.DataFrame:
-    """A table as it is shown: rows sorted by ``order``, columns renamed, names with their
-    titles.
+    """A table as readers see it.
+
+    Parameters
+    ----------
+    table
+        Rows with names of parts as the study calls them.
+    order
+        Columns to sort by, names in the order of the paper.
+    names
+        New names of columns.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The sorted rows, with the titles of data sets, models and so on for their names.
     """
     if table.empty:
         return table
@@ -177,5 +223,8 @@ def summary(
     order: Sequence[str] = (),
     names: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
-    """Means over seeds as a table that is shown, sorted by ``order`` or else by ``by``."""
+    """Means over seeds as readers see them, sorted by ``order`` or else by ``by``.
+
+    See ``over_seeds`` and ``shown``.
+    """
     return shown(over_seeds(rows, by, columns), order or by, names)
