@@ -1,5 +1,7 @@
 """Cells: the units of a study. Each is measured on its own; its results depend on nothing but what
 it says.
+
+A ``Cell`` has a ``Part`` of each kind, a seed and settings; its ``key`` is a digest of all of them.
 """
 
 import hashlib
@@ -90,7 +92,9 @@ class Cell:
 
     @property
     def people(self) -> dict[str, int]:
-        """The largest number of people whom the cell asks, by part of the table."""
+        """The largest number of people whom the cell asks, by part of the table: ``"test"``, and
+        for certificates also ``"calibration"``.
+        """
         if self.measure == "promise":
             return {part: self.settings[part] for part in ("calibration", "test")}
         return {"test": self.settings["people"]}
@@ -102,7 +106,12 @@ class Cell:
 
     @property
     def description(self) -> dict[str, str]:
-        """Everything that tells the cells of a study apart, in words: what they are selected by."""
+        """Everything that tells the cells of a study apart, in words.
+
+        The names of its parts, the measure, the promise and the reading (empty where there is
+        none), and the seed: what ``--only`` selects by, and what the store writes beside the
+        results.
+        """
         promise = self.settings.get("promise", {}).get("name", "")
         reading = str(self.settings.get("reading", ""))
         rest = {"measure": self.measure, "promise": promise, "reading": reading}
@@ -129,8 +138,21 @@ class Cell:
 
 
 def hash_json(value: Any) -> str:
-    """The first digits of the SHA-256 of a value's JSON, with sorted keys and without spaces.
+    """Digest a value that JSON can hold.
 
+    Parameters
+    ----------
+    value
+        Numbers, texts, lists and mappings; the order of keys does not matter.
+
+    Returns
+    -------
+    str
+        The first 16 hexadecimal digits of the SHA-256 of its JSON, with sorted keys and without
+        spaces.
+
+    Examples
+    --------
     >>> hash_json({"b": 1, "a": [1.5]}) == hash_json({"a": [1.5], "b": 1})
     True
     """

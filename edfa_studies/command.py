@@ -270,7 +270,7 @@ def status(
     counts = {state: int((states == state).sum()) for state in ("done", "open", "failed")}
     failed = [
         {
-            "cell": repr(cells[key]),
+            "cell": repr(cells[str(key)]),
             "key": key,
             "attempts": int(row["attempts"]),
             "error": str(row["error"]),

@@ -1,4 +1,8 @@
-"""Study files in TOML: which cells are measured, checked as a whole before anything runs."""
+"""Study files in TOML: which cells are measured, checked as a whole before anything runs.
+
+``read_study`` reads a file, ``expand`` makes its cells, and ``select`` chooses some of them. A file
+has grids, each the cross of some lists of names, and sections that describe parts by these names.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -210,7 +214,25 @@ class Study:
 
 
 def read_study(name: str | Path) -> Study:
-    """A study that ships with edfa, by its name, or one of your own, by the path of its TOML file.
+    """Read a study.
+
+    Parameters
+    ----------
+    name
+        The name of a study that ships with edfa, or the path of a TOML file of one's own.
+
+    Returns
+    -------
+    Study
+        The study, whose keys, names and numbers are right; settings of parts are checked by
+        ``expand``.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such study, or the file names a part that is not known.
+    SchemaError
+        If a key of the file is unknown, missing or of the wrong type.
 
     Examples
     --------
@@ -269,7 +291,19 @@ def parse_study(text: str, path: Path) -> Study:
 
 
 def _grid(values: Mapping[str, Any], shared: Mapping[str, Any], parts: Parts, where: str) -> Grid:
-    """One grid, checked; ``shared`` are the keys at the top of the file."""
+    """Make one grid from its table in the file, checked.
+
+    Parameters
+    ----------
+    values
+        The keys of the grid.
+    shared
+        The keys at the top of the file, which hold where the grid has none.
+    parts
+        Every part that may be named.
+    where
+        The place in the file, for error messages.
+    """
     measure = values.get("measure")
     if measure is not None and measure not in MEASURES:
         raise _name_place(UnknownNameError("measure", measure, MEASURES), f"{where}.measure")
@@ -305,9 +339,15 @@ def _known_parts(
 ) -> Parts:
     """Every part that a study file may name; settings are taken as they are.
 
-    ``sections`` are those of the file, such as ``{"predictors": {"small": {"of": "xgb",
-    "n_estimators": 50}}}``; one that has the name of a part that edfa knows takes its place. Paths
-    of tables start at ``folder``; ``where`` is the name of the file, for error messages.
+    Parameters
+    ----------
+    sections
+        The sections of the file, such as ``{"predictors": {"small": {"of": "xgb", "n_estimators":
+        50}}}``; one that has the name of a part that edfa knows takes its place.
+    folder
+        Where paths of tables start.
+    where
+        The name of the file, for error messages.
     """
     parts = {kind: dict(known) for kind, known in BUILT_IN.items()}
     for kind, section in SECTIONS.items():
@@ -375,7 +415,7 @@ def _settings_of(kind: str, of: str) -> type[Any]:
 
         lists = {"alphas": tuple[float, ...], "methods": tuple[str, ...]}
         return settings_class(RecourseCertifier, Against, replay, leave_out=given, **lists)
-    owner, more = REGISTRIES[kind][of], {}
+    owner, more = REGISTRIES[kind][of], dict[str, Any]()
     if kind == "predictor":  # "balanced": the share of the training people's favourable class
         more = {"threshold": float | str}
     elif not getattr(owner, "asks_model", True):
@@ -385,7 +425,17 @@ def _settings_of(kind: str, of: str) -> type[Any]:
 
 
 def _check_promise(promise: Mapping[str, Any], delta: float, where: str) -> None:
-    """Refuse a promise that nobody could certify, before any work is spent."""
+    """Refuse a promise that nobody could certify, before any work is spent.
+
+    Parameters
+    ----------
+    promise
+        Its settings, with the lists ``alphas`` and ``methods``.
+    delta
+        The probability that a certificate may be wrong.
+    where
+        The place in the file, for error messages.
+    """
     from edfa.certification.rcps import RecourseCertifier
     from edfa.certification.replay import SIGNALS
 
@@ -425,10 +475,15 @@ def _name_place(error: E, where: str) -> E:
 
 
 def expand(study: Study) -> tuple[Cell, ...]:
-    """The cells of a study: those of the first seed first, grid by grid, so that an unfinished
-    study is a smaller one.
+    """Make the cells of a study.
 
+    Those of the first seed come first, grid by grid, so that an unfinished study is a smaller one.
     A cell that occurs twice, under whatever names, is there once, under the first.
+
+    Returns
+    -------
+    tuple of Cell
+        The cells, with distinct keys.
 
     Raises
     ------
@@ -449,7 +504,20 @@ def expand(study: Study) -> tuple[Cell, ...]:
 
 
 def cells_of(study: Study, grid: Grid) -> Iterator[Cell]:
-    """The cells of one grid of a study, seed by seed."""
+    """Make the cells of one grid, seed by seed.
+
+    Parameters
+    ----------
+    study
+        The study.
+    grid
+        One of its grids.
+
+    Yields
+    ------
+    Cell
+        Every combination of the grid's lists; the same cell may be in another grid, too.
+    """
     used = MEASURES[grid.measure]
     lists = [
         [study.checked[kind][name] for name in getattr(grid, kind)] if kind in used else [NO_PART]
@@ -458,7 +526,8 @@ def cells_of(study: Study, grid: Grid) -> Iterator[Cell]:
     _check_parts(grid, lists, f"{study.file}: grid {study.grids.index(grid) + 1}")
     seeds = grid.seeds if "policy" in used else 1  # nothing is drawn where nobody is asked
     for seed, (*parts, promise) in product(range(seeds), product(*lists)):
-        yield Cell(grid.measure, *parts, seed, _settings(grid, parts[-1], promise))
+        settings = _settings(grid, parts[-1], promise)
+        yield Cell(grid.measure, *parts, seed=seed, settings=settings)
 
 
 def _check_parts(grid: Grid, lists: Sequence[Sequence[Part]], where: str) -> None:
@@ -493,8 +562,20 @@ def _settings(grid: Grid, searcher: Part, promise: Part) -> dict[str, Any]:
 
 
 def select(cells: Sequence[Cell], only: str) -> tuple[Cell, ...]:
-    """The cells that a text such as ``"data=german,policy=edfa"`` describes; a key that is repeated
-    allows either.
+    """Choose cells by the names of their parts.
+
+    Parameters
+    ----------
+    cells
+        Cells of a study.
+    only
+        Pairs such as ``"data=german,policy=edfa"``, see ``Cell.description``; a key that is
+        repeated allows either value.
+
+    Returns
+    -------
+    tuple of Cell
+        The cells that match all keys, in order.
 
     Raises
     ------

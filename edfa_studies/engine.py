@@ -66,8 +66,20 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a task: its result, or else its error as the text of a traceback; the time it
-    took.
+    """What became of a task.
+
+    Parameters
+    ----------
+    key
+        That of the task.
+    result
+        What its work returned; None for shared work.
+    error
+        The text of a traceback if it failed; else None.
+    seconds
+        The time it took, on its worker.
+    attempts
+        How often it was begun; more than once if a worker died.
     """
 
     key: str
@@ -138,6 +150,28 @@ def run_study(
         Begin nothing after this time; what is under way is finished.
     progress
         Called at the start and after each piece of work.
+
+    Returns
+    -------
+    Progress
+        How far the study is at the end.
+
+    Raises
+    ------
+    UnavailableError
+        If the store cannot be written or there are no workers; what was written before stays.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from edfa_studies.config import expand, read_study, select
+    >>> cells = select(expand(read_study("smoke")), "measure=sets,data=german,blanket=eamb")
+    >>> with TemporaryDirectory() as folder, Store.open(Path(folder) / "study.sqlite") as store:
+    ...     run_study(cells, store, Path(folder) / "cache", jobs=1)
+    ...     store.frame("sets", "blanket")[["data", "blanket", "size"]]
+    Progress(total=1, done=1, failed=0, skipped=0)
+         data blanket  size
+    0  german    eamb     5
     """
     study = {cell.key: cell for cell in cells}
     store.add(study.values())

@@ -1,8 +1,9 @@
 """What cells share: blankets, fitted models, learnt policies and trajectories, in a folder on disk.
 
 A product's key is a digest of all that it is made from, so that two cells that need the same
-product name the same key, in any study, process and order. ``ProductFolder`` keeps what was made;
-``Materials`` gives a cell its products, from the folder or made now.
+product name the same key, in any study, process and order. ``products`` lists what a cell needs,
+``ProductFolder`` holds what was made, and ``Materials`` gives a cell its products, from the folder
+or made now.
 """
 
 import errno
@@ -194,7 +195,15 @@ def products(cell: Cell, hashes: Hashes | None = None) -> tuple[Product, ...]:
 
 
 def make(product: Product, folder: str) -> None:
-    """Make a product, unless the folder of products has it."""
+    """Make a product, unless the folder of products has it.
+
+    Parameters
+    ----------
+    product
+        What is made, of one of the cells that need it.
+    folder
+        The folder of products, as text, since this is called on workers.
+    """
     if not ProductFolder(Path(folder)).has(product.kind, product.key):
         materials: Any = Materials(product.cell, Path(folder))
         if product.part:
@@ -381,9 +390,19 @@ class Materials:
         return SEARCHERS[part.of](**part.settings).fit(self.table.train)
 
     def people(self, part: PartName) -> Int64Array:
-        """The rows, in their part of the table, of the people that the cell is about, ascending.
+        """The people that the cell is about.
 
         They depend on the data and the seed alone, so that every policy meets the same people.
+
+        Parameters
+        ----------
+        part
+            Which people: ``"calibration"`` or ``"test"``.
+
+        Returns
+        -------
+        array of shape (people,)
+            Their rows in this part of the table, ascending.
         """
         drawn_for = [data_key(self.cell, self.hashes), part, self.cell.seed]
         random = np.random.default_rng(int(hash_json(drawn_for), 16))
@@ -391,7 +410,18 @@ class Materials:
         return np.sort(drawn).astype(np.int64)
 
     def trajectory(self, part: PartName) -> Trajectory:
-        """The people of a part, asked by the policy until the budget is spent."""
+        """The people of a part, asked by the policy until the budget is spent.
+
+        Parameters
+        ----------
+        part
+            Which people: ``"calibration"`` or ``"test"``.
+
+        Returns
+        -------
+        Trajectory
+            Their runs; without necessities where the cell is about certificates.
+        """
 
         def ask(folder: Path) -> Trajectory:
             who = self.people(part)
@@ -429,7 +459,18 @@ class Materials:
         return self._get(part, ask, read)
 
     def plans(self, trajectory: Trajectory) -> Plans:
-        """The plans at every step of a trajectory, as the cell's reading asks for."""
+        """The plans at every step of a trajectory, as the cell's reading asks for.
+
+        Parameters
+        ----------
+        trajectory
+            People of the cell, as of ``trajectory``.
+
+        Returns
+        -------
+        Plans
+            Those that the cell's searcher found.
+        """
         return find_recourse(
             trajectory,
             self.searcher,

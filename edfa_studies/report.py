@@ -1,5 +1,8 @@
 """The report of a study: one HTML page that loads nothing, Markdown, and every table and figure as
 files.
+
+``write_report`` is the entry: it makes all exhibits (``edfa_studies.sections``), fills two
+templates, and replaces the folder of the report at once.
 """
 
 from collections import Counter, defaultdict
@@ -49,14 +52,24 @@ def write_report(store: Any, config: Study, folder: Path) -> list[Path]:
 
     Returns
     -------
-    paths
+    list of Path
         Every file written, ``report.html`` first. The same results give the same bytes.
+
+    Raises
+    ------
+    UnwritableError
+        If the folder has something that is no part of a report.
+    MissingExtraError
+        If matplotlib is not installed.
     """
     return write_sections(store, config.title, expand(config), folder)
 
 
 def write_sections(store: Any, title: str, cells: Sequence[Cell], folder: Path) -> list[Path]:
-    """Write the report of these cells; without any, of everything in the store."""
+    """Write the report of these cells; without any, of everything in the store.
+
+    See ``write_report``; ``title`` stands above the report.
+    """
     check_extra("plots", "the report of a study")
     counted, doubled = distinct(cells)
     done = store.done()
@@ -80,7 +93,7 @@ def write_sections(store: Any, title: str, cells: Sequence[Cell], folder: Path) 
 
 
 def _filled(template: str, values: dict[str, Any]) -> str:
-    """A template of this package with values and what it may call."""
+    """A template of this package with ``values``, and the functions that it may call."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("edfa_studies"),
         autoescape=jinja2.select_autoescape(["html.jinja"]),
@@ -97,6 +110,11 @@ def distinct(cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
     settings.
 
     Results are known by their names; two cells of one name would be taken for two seeds of one.
+
+    Returns
+    -------
+    counted, doubled : list of Cell
+        The first cell of each name, and all others.
     """
     first: dict[tuple[str, ...], Cell] = {}
     doubled = [
@@ -108,7 +126,14 @@ def distinct(cells: Sequence[Cell]) -> tuple[list[Cell], list[Cell]]:
 
 
 def exhibit_files(exhibit: Exhibit) -> Files:
-    """The files of an exhibit: its data, and LaTeX for a table, SVG and PNG for a figure."""
+    """The files of an exhibit.
+
+    Returns
+    -------
+    dict
+        Content by path in the report's folder: its data as CSV, and LaTeX for a table, SVG and PNG
+        for a figure.
+    """
     name = exhibit.name
     data: Files = {f"csv/{name}.csv": to_csv(_safe(exhibit.frame))}
     if exhibit.draw is None:
@@ -139,8 +164,13 @@ def _write(folder: Path, files: Files) -> list[Path]:
 
 
 def summary(cells: Iterable[Cell]) -> list[str]:
-    """Cells in a few lines: measure, data set and model, and how many of which policy and
-    searcher.
+    """Cells in a few lines.
+
+    Returns
+    -------
+    list of str
+        A line for each measure, data set and model, sorted: how many cells there are of which
+        blanket, policy and searcher.
     """
     groups: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for cell in cells:

@@ -1,5 +1,8 @@
 """What a report shows, section by section: the paper's tables and figures under its numbers, then
 comparisons that the paper does not make.
+
+``sections`` is the entry; each section is one function from results to a ``Section``. Functions in
+``tables`` and ``figures`` make the data and draw it; here are names, captions, sizes and decimals.
 """
 
 import hashlib
@@ -111,13 +114,34 @@ def file_name(name: str) -> str:
 
 
 def sections(results: Results) -> list[Section]:
-    """Everything that a report shows, in its order."""
+    """Everything that a report shows, in its order.
+
+    Parameters
+    ----------
+    results
+        The results of a study, best a ``View``: several sections read the same table.
+
+    Returns
+    -------
+    list of Section
+        All sections, also those without any data.
+
+    Examples
+    --------
+    >>> class Nothing:
+    ...     def frame(self, measure, table):
+    ...         return pd.DataFrame()
+    >>> parts = sections(Nothing())
+    >>> parts[1].title, parts[1].present, parts[1].left_out
+    ('Data sets', [], ['table_1_sets'])
+    """
     makers = (_claims, _data, _frontier, _acquired, _policies, _early, _ablations, _examples)
     beyond = (_bayes_net, _equal_cost, _first, _certified, _lift, _rest)
     return [make(results) for make in (*makers, *beyond)]
 
 
 def _claims(results: Results) -> Section:
+    """The claims of the paper and what was measured."""
     caption = "What must hold on the paper's grid, worked out from these results."
     text = "Each claim with what was measured, the sets where it fails, and yes or no."
     table = Exhibit("must_hold", caption, checks.must_hold(results))
@@ -125,6 +149,7 @@ def _claims(results: Results) -> Section:
 
 
 def _data(results: Results) -> Section:
+    """Table 1."""
     frame = acquired.sets(results)
     digits = dict.fromkeys(map(str, frame.columns), 0) | {"base rate": 2}
     caption = f"Table 1: the data sets, their split, and the size of each blanket. {MEASURED}"
@@ -132,6 +157,7 @@ def _data(results: Results) -> Section:
 
 
 def _frontier(results: Results) -> Section:
+    """Figures 3 and 4: a figure for each of the paper's numbers and each model, sets as rows."""
     lines = curves.blanket_lines(results)
     lines = lines[lines["predictor"] != "bn"]
     numbers = lines["data"].map(FIGURES["frontier"]).fillna(0)
@@ -159,7 +185,19 @@ def _frontier(results: Results) -> Section:
 def _curves(
     name: str, caption: str, lines: pd.DataFrame, by: str, measures: Sequence[str]
 ) -> Exhibit:
-    """Rows of panels, one for each value of the column ``by``."""
+    """A figure of curves, with a row of panels for each value of a column.
+
+    Parameters
+    ----------
+    name, caption
+        Those of the exhibit.
+    lines
+        Curves, see ``edfa_studies.figures.growth``.
+    by
+        The column whose values become rows.
+    measures
+        The measures that become columns.
+    """
     parts = [lines[lines[by] == value] for value in ordered(by, lines[by])]
     rows = [(curves.row_title(part), part) for part in parts]
     draw = partial(curves.draw_rows, rows=rows, measures=measures)
@@ -175,6 +213,7 @@ def _figure(
 
 
 def _acquired(results: Results) -> Section:
+    """Tables 2 and 3."""
     features = acquired.features_acquired(results)
     digits = dict.fromkeys(map(str, features.columns), 1) | {"features": 0}
     caption = (
@@ -194,6 +233,7 @@ def _acquired(results: Results) -> Section:
 
 
 def _policies(results: Results) -> Section:
+    """Figures 5 to 10."""
     lines = curves.policy_lines(results)
     text = (
         "All policies under the same blanket: recourse options, accuracy, active "
@@ -207,8 +247,20 @@ def _policies(results: Results) -> Section:
 def _by_set(
     lines: pd.DataFrame, family: str, what: str, measures: Sequence[str]
 ) -> Iterator[Exhibit]:
-    """A figure for each set, rows are models; those of the paper under its number, others after
-    them.
+    """A figure for each data set, with models as rows.
+
+    The sets of the paper come under their numbers, others after them.
+
+    Parameters
+    ----------
+    lines
+        Curves of all sets, see ``edfa_studies.figures.growth``.
+    family
+        The paper's figures: "policies" or "ablations".
+    what
+        What the series are, for captions.
+    measures
+        The measures that become columns.
     """
     for data, stem, head in _numbered(family, lines["data"]):
         rows = curves.with_several(lines[lines["data"] == data], ["predictor"])
@@ -218,8 +270,12 @@ def _by_set(
 
 
 def _numbered(family: str, names: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    """What a family of figures shows, in the order of the paper, with the beginnings of file names
-    and captions.
+    """Names of a family of figures, in the order of the paper, those that it lacks last.
+
+    Yields
+    ------
+    name, stem, head : str
+        What the figure shows, the beginning of its file name, and of its caption.
     """
     numbers = FIGURES[family]
     for name in sorted({*numbers, *names}, key=lambda name: (numbers.get(name, 99), name)):
@@ -230,6 +286,7 @@ def _numbered(family: str, names: Iterable[str]) -> Iterator[tuple[str, str, str
 
 
 def _early(results: Results) -> Section:
+    """Figures 11 to 13, and the stop rules as a table."""
     frame = early.traces(results)
     exhibits = []
     for predictor, stem, head in _numbered("promises", frame["predictor"]):
@@ -257,12 +314,16 @@ def _early(results: Results) -> Section:
 
 
 def _panel_size(frame: pd.DataFrame, height: float, head: float = 0.65) -> tuple[float, float]:
-    """Inches of a panel for each set, four in a row, each row of this height."""
+    """Inches of a figure with a panel for each set, four in a row.
+
+    ``height`` is that of a row of panels, ``head`` what legend and labels take.
+    """
     sets = frame["data"].nunique()
     return max(NARROW, WIDTH * min(4, sets) / 4), head + height * max(1, -(-sets // 4))
 
 
 def _ablations(results: Results) -> Section:
+    """Figures 14 to 17, and the variants of EDFA ranked."""
     lines = curves.ablation_lines(results)
     figures = _by_set(lines, "ablations", "EDFA and its variants", curves.FRONTIER)
     caption = (
@@ -274,6 +335,7 @@ def _ablations(results: Results) -> Section:
 
 
 def _examples(results: Results) -> Section:
+    """Figures 18 and 19."""
     moves, people = examples.transitions(results), examples.side_by_side(results)
     caption = (
         "Figure 18: from semifactual to counterfactual. Before, nothing that is known can "
@@ -289,11 +351,13 @@ def _examples(results: Results) -> Section:
 
 
 def _cards(name: str, caption: str, frame: pd.DataFrame, shown: list[cards.Card]) -> Exhibit:
+    """A figure of cards, made of the rows of ``frame``."""
     name, draw = f"figure_{FIGURES[name]}_{name}", partial(cards.draw_cards, cards=shown)
     return Exhibit(name, caption, frame, draw=draw, size=cards.cards_size(shown))
 
 
 def _bayes_net(results: Results) -> Section:
+    """EDFA with a Bayesian network, and under every model."""
     lines = curves.model_lines(results)
     of_adult = lines["data"] == "adult"
     caption = f"EDFA with a Bayesian network on Adult Income. {BANDS}"
@@ -307,6 +371,7 @@ def _bayes_net(results: Results) -> Section:
 
 
 def _equal_cost(results: Results) -> Section:
+    """Policies that have spent the same."""
     lines = curves.policy_lines(results, "cost")
     lines = lines[lines["measure"] == "recourse"]
     exhibits = []
@@ -329,6 +394,7 @@ def _equal_cost(results: Results) -> Section:
 
 
 def _first(results: Results) -> Section:
+    """The cost to the first recourse, as a figure and a table."""
     caption = (
         "What the first recourse costs, mean and standard deviation over "
         "seeds, for people who ever have one."
@@ -347,6 +413,7 @@ def _dots(name: str, caption: str, frame: pd.DataFrame, label: str) -> Exhibit:
 
 
 def _certified(results: Results) -> Section:
+    """What acting early costs: a figure for each promise, model and alpha, and two tables."""
     frame = early.certified_points(results)
     exhibits = []
     for key, rows in frame.groupby(["promise", "predictor", "alpha"]):
@@ -374,6 +441,7 @@ def _certified(results: Results) -> Section:
 
 
 def _lift(results: Results) -> Section:
+    """The outcome lift of plans, as a figure and a table."""
     caption = (
         "Outcome lift: by how much first plans change the probability of the class they "
         "lead to, as seen by a model that took no part and knows everything. Mean and standard "
@@ -387,6 +455,7 @@ def _lift(results: Results) -> Section:
 
 
 def _rest(results: Results) -> Section:
+    """Decision thresholds, and certificates by group."""
     caption = (
         "Sets with a rare class through a decision threshold: the same model by majority "
         "and balanced."

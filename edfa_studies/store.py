@@ -2,7 +2,8 @@
 or PostgreSQL.
 
 A cell's result is written once, in one transaction: whatever ends the run, the cells written before
-are there. Results are kept as JSON; reading them runs no code.
+are there. Results are JSON text, one row of the database for each table of a cell, with a list for
+each column; reading them runs no code. ``Store`` is the entry.
 """
 
 import json
@@ -89,7 +90,10 @@ class Store(Database):
         self._insert = inserts[engine.dialect.name]
 
     def add(self, cells: Iterable[Cell]) -> None:
-        """Register cells; what is known about them stays, their names are the newest."""
+        """Register cells.
+
+        What is known about those that are there stays; their names are the newest.
+        """
         rows = [_row(cell) for cell in cells]
         if rows:
             self._upsert(CELLS, rows)
@@ -115,8 +119,16 @@ class Store(Database):
                 connection.execute(sa.insert(RESULTS), tables)
 
     def fail(self, cell: Cell, error: str, seconds: float, attempts: int = 1) -> None:
-        """Write that a cell failed, with the text of its traceback; a cell that is done stays
-        so.
+        """Write that a cell failed; a cell that is done stays so.
+
+        Parameters
+        ----------
+        cell
+            The cell, which is registered if need be.
+        error
+            The text of the traceback.
+        seconds, attempts
+            The time that it took, and how often it was tried; attempts of several runs add up.
         """
         with self.writing() as connection:
             self._set(connection, cell, "failed", error, seconds, attempts)
@@ -184,8 +196,14 @@ class Store(Database):
         return rows.join(pd.DataFrame(values, index=rows.index))
 
     def note(self, name: str, value: Any) -> None:
-        """Keep something about the study, as JSON: its title, its configuration, the versions it
-        ran with.
+        """Write something about the study: its title, its configuration, the versions it ran with.
+
+        Parameters
+        ----------
+        name
+            What it is; a note of this name is replaced.
+        value
+            Numbers, texts, lists and mappings.
         """
         self._upsert(NOTES, [{"name": name, "value": encode(value)}])
 
@@ -244,7 +262,24 @@ def _row(cell: Cell) -> dict[str, Any]:
 
 
 def check_tables(payload: Payload) -> Payload:
-    """The payload itself; DataError if a table has a column with the name of a label."""
+    """Check the names of columns.
+
+    Parameters
+    ----------
+    payload
+        Named lists of rows.
+
+    Returns
+    -------
+    dict
+        The same.
+
+    Raises
+    ------
+    DataError
+        If a table has a column with the name of a label (``LABELS``), which the store puts before
+        them.
+    """
     for table, rows in payload.items():
         if taken := sorted(set().union(*rows) & set(LABELS)):
             raise DataError(
@@ -254,9 +289,25 @@ def check_tables(payload: Payload) -> Payload:
 
 
 def plain(value: Any) -> Any:
-    """The same as strict JSON can hold it: NaN is None, infinities are the words inf and -inf,
-    arrays are lists.
+    """The same as strict JSON can hold it.
 
+    Parameters
+    ----------
+    value
+        Numbers, also of numpy, texts, arrays, sequences and mappings of them, or None.
+
+    Returns
+    -------
+    object
+        Lists for arrays and sequences, None for NaN, and the words inf and -inf for infinities.
+
+    Raises
+    ------
+    DataError
+        If it holds anything else.
+
+    Examples
+    --------
     >>> plain({"tau": -np.inf, "risk": np.float32("nan"), "known": (np.int64(2), np.array([0.5]))})
     {'tau': '-inf', 'risk': None, 'known': [2, [0.5]]}
     """
@@ -282,5 +333,9 @@ def encode(value: Any) -> str:
 
 
 def by_column(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Rows by column: each name is written once, which is shorter and much quicker to read."""
+    """Turn rows into columns: each name is written once, which is shorter and much quicker to read.
+
+    >>> by_column([{"step": 0, "cost": 0.5}, {"step": 1}])
+    {'step': [0, 1], 'cost': [0.5, None]}
+    """
     return {name: [row.get(name) for row in rows] for name in dict.fromkeys(chain(*rows))}

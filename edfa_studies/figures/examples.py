@@ -1,4 +1,9 @@
-"""Examples in words (Figures 18 and 19), drawn as cards."""
+"""Examples in words (Figures 18 and 19), drawn as cards.
+
+``transition_cards`` and ``people_cards`` make cards of the frames of
+``edfa_studies.tables.examples``; ``draw_cards`` draws them side by side on a figure of
+``cards_size``.
+"""
 
 from dataclasses import dataclass
 from textwrap import fill
@@ -23,7 +28,15 @@ Block = tuple[str, list[str], str]
 
 @dataclass(frozen=True)
 class Card:
-    """A card: the data set it is from, and blocks of lines, each with a heading and its colour."""
+    """Blocks of lines about one example.
+
+    Parameters
+    ----------
+    data
+        The title of the data set it is from.
+    blocks
+        For each block its heading, its lines, and their colour.
+    """
 
     data: str
     blocks: list[Block]
@@ -43,12 +56,24 @@ class Card:
 
 
 def transition_cards(frame: pd.DataFrame) -> list[Card]:
-    """A card for each row of ``tables.examples.transitions``: before and after one more fact."""
+    """Make a card of each transition: before and after one more fact.
+
+    Parameters
+    ----------
+    frame
+        Rows of ``edfa_studies.tables.examples.transitions``.
+    """
     return [Card(title("data", row["data"]), _transition(row)) for _, row in frame.iterrows()]
 
 
 def people_cards(frame: pd.DataFrame) -> list[Card]:
-    """A card for each example of ``tables.examples.side_by_side``, a block for each policy."""
+    """Make a card of each person, with a block for each policy.
+
+    Parameters
+    ----------
+    frame
+        Rows of ``edfa_studies.tables.examples.side_by_side``.
+    """
     groups = [group for _, group in frame.groupby("example")] if len(frame) else []
     return [
         Card(title("data", group["data"].iloc[0]), [_person(row) for _, row in group.iterrows()])
@@ -57,6 +82,7 @@ def people_cards(frame: pd.DataFrame) -> list[Card]:
 
 
 def _transition(row: "pd.Series[Any]") -> list[Block]:
+    """The facts known and the decision before; the fact asked, and the change that works, after."""
     facts, more = _listed(row["known"])
     before = [*facts, *([more] if more else []), f"Decision: {row['decision']}"]
     after = [
@@ -68,6 +94,7 @@ def _transition(row: "pd.Series[Any]") -> list[Block]:
 
 
 def _person(row: "pd.Series[Any]") -> Block:
+    """What one policy asked a person, its plan, and what it cost."""
     facts, more = _listed(row["asked"])
     lines = [
         f"Plan: {row['plan']}",
@@ -94,7 +121,20 @@ def cards_size(cards: list[Card]) -> tuple[float, float]:
 
 
 def draw_cards(figure: "Figure", cards: list[Card]) -> "Figure":
-    """Draw cards side by side."""
+    """Draw cards side by side.
+
+    Parameters
+    ----------
+    figure
+        The figure to draw on, best of ``cards_size``.
+    cards
+        At least one card; all are drawn as high as the highest.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+    """
     axes: Any = figure.subplots(1, len(cards), squeeze=False)
     for ax, card in zip(axes[0], cards, strict=True):
         _draw_card(ax, card, max(card.height for card in cards))

@@ -1,8 +1,11 @@
 """Growing recourse: curves of EDFA under each blanket (Figures 3 and 4), of all policies (5 to 10)
 and of ablations (14 to 17); one number for each policy on each set as dots.
 
-Frames of curves are tidy: data, predictor, kind of series, series, step or cost, cost, measure,
-mean, std, seeds.
+Each figure has a function from results to a frame (``blanket_lines``, ``policy_lines``,
+``ablation_lines``, ``model_lines``, ``first_costs``, ``lifts``) and one that draws such a frame.
+Frames of curves are tidy: one row for each series, place and measure, with the columns data,
+predictor, blanket, kind (of part that the series are), series, place (the step, or the cost of a
+grid), cost, measure, mean, std and seeds.
 """
 
 from collections.abc import Sequence
@@ -62,6 +65,17 @@ MARKERS = "osD^v<>PX*"  # of policies, as they come
 def blanket_lines(results: Results) -> pd.DataFrame:
     """EDFA step by step under each blanket: recourse, semifactuals, accuracy, active share (Figures
     3 and 4).
+
+    Parameters
+    ----------
+    results
+        The results of a study.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Curves; the series are blankets. Data sets and models with one blanket alone are left out
+        if any has several.
     """
     rows = _rows(results, "step")
     lines = _lines(one_searcher(rows[rows["policy"] == "edfa"]), "blanket", FRONTIER)
@@ -70,8 +84,19 @@ def blanket_lines(results: Results) -> pd.DataFrame:
 
 
 def policy_lines(results: Results, table: str = "step") -> pd.DataFrame:
-    """All policies under one blanket, step by step, or at equal cost with ``table="cost"`` (Figures
-    5 to 10).
+    """All policies under one blanket, step by step, or at equal cost (Figures 5 to 10).
+
+    Parameters
+    ----------
+    results
+        The results of a study.
+    table
+        ``"step"``: after each question. ``"cost"``: at each cost of a grid.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Curves; the series are policies, with EDFA's generative plans as one of their own.
     """
     rows = _rows(results, table)
     rows = rows[~rows["policy"].isin(["edfa-no-pc-priority", "edfa-structural"])]
@@ -85,14 +110,24 @@ def policy_lines(results: Results, table: str = "step") -> pd.DataFrame:
 
 
 def ablation_lines(results: Results) -> pd.DataFrame:
-    """EDFA and its three variants under one blanket (Figures 14 to 17)."""
+    """EDFA and its three variants under one blanket (Figures 14 to 17).
+
+    Returns
+    -------
+    pandas.DataFrame
+        Curves; the series are policies. Data sets and models without a variant are left out.
+    """
     lines = _lines(comparable(_rows(results, "step"), ABLATIONS), "policy", FRONTIER)
     return with_several(lines, ["data", "predictor"])
 
 
 def model_lines(results: Results) -> pd.DataFrame:
-    """EDFA under one blanket with each model, on the sets where the Bayesian network was measured;
-    the model is the series.
+    """EDFA under one blanket with each model, on the sets where the Bayesian network was measured.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Curves; the series are models, so that the column predictor is ``"bn"`` everywhere.
     """
     rows = _rows(results, "step")
     rows = one_searcher(rows[rows["policy"] == "edfa"])
@@ -110,15 +145,29 @@ def with_several(lines: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def _rows(results: Results, table: str) -> pd.DataFrame:
-    """Rows of a table with ``place``, the step or the cost of the grid."""
+    """Rows of the table ``"step"`` or ``"cost"``, with the step or the cost as ``place``."""
     rows = growth_rows(results, table, dict.fromkeys([table, "cost", *MEASURES]))
     return rows.assign(place=rows[table])
 
 
 def _lines(rows: pd.DataFrame, kind: str, measures: Sequence[str]) -> pd.DataFrame:
-    """Mean and standard deviation over seeds at each place; a part of this kind is a series.
+    """Mean and standard deviation over seeds at each place.
 
     A seed whose last step is earlier stays at its last values, as people do within a seed.
+
+    Parameters
+    ----------
+    rows
+        Rows of ``_rows``.
+    kind
+        The kind of part that makes the series: ``"blanket"``, ``"policy"`` or ``"predictor"``.
+    measures
+        Names in ``MEASURES``; those without any value are left out.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Curves, sorted by data, predictor, blanket, series, measure and place.
     """
     rows = rows.assign(series=rows[kind]).dropna(subset=["place", "cost"])
     measures = [name for name in measures if rows[name].notna().any()]
@@ -140,8 +189,21 @@ def _lines(rows: pd.DataFrame, kind: str, measures: Sequence[str]) -> pd.DataFra
 
 
 def draw_growth(ax: "Axes", frame: pd.DataFrame, measure: str) -> "Axes":
-    """Draw one measure against the cost: a line for each series, a band of one standard deviation
-    over seeds.
+    """Draw one measure against the cost.
+
+    Parameters
+    ----------
+    ax
+        The axis to draw on.
+    frame
+        Curves of one data set and model, as of ``policy_lines``.
+    measure
+        A name in ``MEASURES``.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axis, with a line for each series and a band of one standard deviation over seeds.
     """
     rows = frame[frame["measure"] == measure].sort_values("place")
     for name in series_order(rows):
@@ -169,8 +231,21 @@ def series_order(frame: pd.DataFrame) -> list[str]:
 def draw_rows(
     figure: "Figure", rows: Sequence[tuple[str, pd.DataFrame]], measures: Sequence[str]
 ) -> "Figure":
-    """Draw rows of panels, each with a title and a frame: a panel for each measure, one legend for
-    all.
+    """Draw rows of panels, a panel for each measure, with one legend for all.
+
+    Parameters
+    ----------
+    figure
+        The figure to draw on.
+    rows
+        The title of each row and its curves; all of one kind of series.
+    measures
+        Names in ``MEASURES``, one for each column.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
     """
     axes: Any = figure.subplots(len(rows), len(measures), squeeze=False)
     for line, (name, frame) in zip(axes, rows, strict=True):
@@ -185,7 +260,7 @@ def draw_rows(
 
 
 def row_title(frame: pd.DataFrame) -> str:
-    """Data set, model and blanket of a frame in words."""
+    """Data set, model and blanket of curves in words, but for what the series are."""
     first = frame.iloc[0]
     names = [title("data", first["data"])]
     if first["kind"] != "predictor":
@@ -208,21 +283,32 @@ def draw_sets(figure: "Figure", frame: pd.DataFrame) -> "Figure":
 
 
 def first_costs(results: Results) -> pd.DataFrame:
-    """The cost to the first recourse by set, model and policy: mean and standard deviation over
-    seeds.
+    """The cost to the first recourse, a share of the price of everything.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each data set, model and policy: mean and std over seeds, and how many seeds
+        there are. Seeds in which nobody ever has recourse do not count.
     """
     return _spread(growth_rows(results, "end", ["first_cost"]), "first_cost")
 
 
 def lifts(results: Results) -> pd.DataFrame:
-    """The outcome lift of plans by set, model and policy, in the advisor's reading where there is
-    one: mean and standard deviation over seeds.
+    """The outcome lift of plans, in the advisor's reading where there is one.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each data set, model and policy: mean and std over seeds, and how many seeds
+        there are.
     """
     rows = rows_of(results, "growth", "quality", ["lift"])
     return _spread(rows[rows["reading"] == rows["reading"].dropna().min()], "lift")
 
 
 def _spread(rows: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Mean and standard deviation of a column over seeds, by data, predictor, blanket, policy."""
     rows = without_variants(compared(rows)).dropna(subset=column)
     groups = rows.groupby(["data", "predictor", "blanket", "policy"])[column]
     spread = {"mean": groups.mean(), "std": groups.std(ddof=0), "seeds": groups.size()}
@@ -230,8 +316,22 @@ def _spread(rows: pd.DataFrame, column: str) -> pd.DataFrame:
 
 
 def draw_dots(figure: "Figure", frame: pd.DataFrame, label: str) -> "Figure":
-    """Draw a panel for each model: a row for each set, a mark for each policy with its standard
-    deviation over seeds.
+    """Draw one number for each policy on each data set, as of ``first_costs``.
+
+    Parameters
+    ----------
+    figure
+        The figure to draw on.
+    frame
+        Columns data, predictor, policy, mean and std.
+    label
+        What the numbers are, below each panel.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure: a panel for each model, a row for each set, a mark for each policy with its
+        standard deviation over seeds.
     """
     models, sets = ordered("predictor", frame["predictor"]), ordered("data", frame["data"])
     policies = dict(zip(ordered("policy", frame["policy"]), cycle(MARKERS), strict=False))

@@ -1,5 +1,9 @@
 """Figures of acting early: CF Valid@K and its certified bound against cost (11, 12), what limits it
 (13), and certified costs.
+
+Frames come from ``traces``, ``limits`` and ``certified_points``; ``draw_traces``,
+``draw_all_limits`` and ``draw_certified`` draw whole figures of them, ``draw_trace``,
+``draw_limits`` and ``draw_costs`` single panels.
 """
 
 from collections.abc import Sequence
@@ -50,8 +54,14 @@ LAST_STEP: dict[str, Any] = FLOOR | {"lw": 0.9}
 
 
 def traces(results: Results) -> pd.DataFrame:
-    """The three stop rules of EDFA with each searcher: cost, CF Valid@K and its certified bound,
-    means over seeds.
+    """The three stop rules of EDFA with each searcher, under the paper's promise and bound.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each data set, model, alpha, searcher and rule ("first", "safe", "last"): means
+        over seeds of cost, CF Valid@K (``valid``), its certified bound (``lower``), and the number
+        of calibration people.
     """
     rows = preferred(rule_rows(results), "policy", "edfa")
     by = ["data", "predictor", "alpha", "searcher", "rule"]
@@ -63,6 +73,15 @@ def draw_trace(ax: "Axes", frame: pd.DataFrame, alpha: float) -> "Axes":
 
     A point is CF Valid@K; the short line below it ends at the bound that holds with 95 %
     confidence.
+
+    Parameters
+    ----------
+    ax
+        The axis to draw on.
+    frame
+        Rows of ``traces`` of one data set, model and alpha.
+    alpha
+        The level; a dotted line is drawn at 1 - alpha.
     """
     for name in ordered("searcher", frame["searcher"]):
         line = frame[frame["searcher"] == name].set_index("rule").reindex(list(NAMES["rule"]))
@@ -80,8 +99,19 @@ def draw_trace(ax: "Axes", frame: pd.DataFrame, alpha: float) -> "Axes":
 
 
 def draw_traces(figure: "Figure", frame: pd.DataFrame) -> "Figure":
-    """Draw the traces of one model: a block of rows for each alpha, a panel for each set, one
-    legend for all.
+    """Draw the traces of one model, with one legend for all panels.
+
+    Parameters
+    ----------
+    figure
+        The figure to draw on.
+    frame
+        Rows of ``traces`` of one model.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure: a block of rows for each alpha, a panel for each set.
     """
     sets, alphas = ordered("data", frame["data"]), sorted(set(frame["alpha"]))
     blocks = panels(figure, sets, len(alphas), sharex=True, sharey=True)
@@ -102,8 +132,14 @@ def draw_traces(figure: "Figure", frame: pd.DataFrame) -> "Figure":
 
 
 def limits(results: Results) -> pd.DataFrame:
-    """People and observed risk of the strictest rule, for each set and searcher, with the zone;
-    means over seeds.
+    """What limits certificates of EDFA under the paper's promise.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each data set, model, alpha and searcher: the number ``n`` of people and the
+        observed ``risk`` of the strictest rule, means over seeds, the ``zone`` ("certified",
+        "data_limited", "risk_limited") and the people needed (see ``edfa.certification.zones``).
     """
     rows = certificate_rows(results)
     for column, name in (("promise", "paper"), ("method", "paper"), ("policy", "edfa")):
@@ -117,7 +153,18 @@ def limits(results: Results) -> pd.DataFrame:
 
 def draw_limits(ax: "Axes", frame: pd.DataFrame, alpha: float) -> "Axes":
     """Draw people against observed risk: zones, floor, required people exactly and by the closed
-    form, a point a cell. Colours are data sets, markers searchers.
+    form, a point for each cell.
+
+    Colours are data sets, markers searchers.
+
+    Parameters
+    ----------
+    ax
+        The axis to draw on.
+    frame
+        Rows of ``limits`` of one model and alpha.
+    alpha
+        The level that the zones belong to.
     """
     most = max(1200.0, 1.4 * float(frame["n"].max())) if len(frame) else 1200.0
     top = max(0.5, float(frame["risk"].max()) + 0.06) if len(frame) else 0.5
@@ -139,7 +186,10 @@ def draw_limits(ax: "Axes", frame: pd.DataFrame, alpha: float) -> "Axes":
 
 
 def _draw_zones(ax: "Axes", alpha: float, people: Any, top: float) -> None:
-    """Colour where a certificate is possible, where more people may help, and where none can."""
+    """Colour where a certificate is possible, where more people may help, and where none can.
+
+    ``people`` are numbers of people, rising, (points,); ``top`` is the largest risk shown.
+    """
     certified = np.maximum(critical_losses(people, alpha, DELTA), 0) / people
     hopeless = np.array([_hopeless(n, alpha) for n in people.tolist()])
     # Losses are whole people, so the borders are saws; drawn are the borders from which on every n
@@ -159,7 +209,20 @@ def _hopeless(n: int, alpha: float) -> float:
 
 
 def draw_all_limits(figure: "Figure", frame: pd.DataFrame) -> "Figure":
-    """Draw a row of panels for each model, a panel for each alpha, one legend for all."""
+    """Draw what limits certificates, with one legend for all panels.
+
+    Parameters
+    ----------
+    figure
+        The figure to draw on.
+    frame
+        Rows of ``limits``.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure: a row of panels for each model, a panel for each alpha.
+    """
     from matplotlib.patches import Patch
 
     models, alphas = ordered("predictor", frame["predictor"]), sorted(set(frame["alpha"]))
@@ -183,8 +246,14 @@ def draw_all_limits(figure: "Figure", frame: pd.DataFrame) -> "Figure":
 
 
 def certified_points(results: Results) -> pd.DataFrame:
-    """Certified cost of EDFA with each searcher under each bound and promise; NaN where nothing was
-    certified.
+    """Certified cost of EDFA with each searcher under each bound and promise.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each promise, model, alpha, data set, searcher and bound: the mean ``cost`` over
+        the seeds that certified, NaN if none did; ``full_cost``, that of going to the last step;
+        ``certified``, the share of seeds.
     """
     rows = preferred(certificate_rows(results), "policy", "edfa")
     rows = rows.assign(cost=rows["cost"].where(rows["certified"] == 1))
@@ -197,6 +266,16 @@ def draw_costs(
 ) -> "Axes":
     """Draw certified costs on one set: a row for each searcher, a marker for each bound, a cross if
     none certifies.
+
+    Parameters
+    ----------
+    ax
+        The axis to draw on.
+    frame
+        Rows of ``certified_points`` of one promise, model, alpha and data set.
+    searchers, methods
+        The names of the rows, from above, and of the bounds. A mark is filled if every seed
+        certified.
     """
     for row in in_order(frame, ["searcher", "method"]).to_dict("records"):
         method, certified = str(row["method"]), not np.isnan(row["cost"])
@@ -218,7 +297,20 @@ def draw_costs(
 
 
 def draw_certified(figure: "Figure", frame: pd.DataFrame) -> "Figure":
-    """Draw a panel for each set: searchers as rows, bounds as marks."""
+    """Draw certified costs, with one legend for all panels.
+
+    Parameters
+    ----------
+    figure
+        The figure to draw on.
+    frame
+        Rows of ``certified_points`` of one promise, model and alpha.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure: a panel for each set, with searchers as rows and bounds as marks.
+    """
     sets, searchers = ordered("data", frame["data"]), ordered("searcher", frame["searcher"])
     methods = ordered("method", frame["method"])
     for ax, name in zip(*panels(figure, sets, sharex=True, sharey=True), sets, strict=True):

@@ -34,7 +34,19 @@ COST = "cost (share of everything)"
 
 
 def look(kind: str, name: str) -> dict[str, Any]:
-    """Colour, line style, width and layer of a name, as keyword arguments of ``Axes.plot``."""
+    """How a name is drawn.
+
+    Parameters
+    ----------
+    kind, name
+        What it names, such as ``"policy"``, and the name as the study calls it. A name that
+        ``names.toml`` does not have gets a colour that follows from its letters, and dots.
+
+    Returns
+    -------
+    dict
+        Colour, line style, width and layer, as keyword arguments of ``Axes.plot``.
+    """
     own = {"colour": SPARE[sum(map(ord, name)) % len(SPARE)], "dashes": DOTTED}
     known = NAMES.get(kind, {}).get(name, {})
     drawn = known if "colour" in known else own
@@ -65,7 +77,10 @@ def handle(label: str, **style: Any) -> Any:
 
 
 def marks(kind: str, names: Iterable[str], **style: Any) -> list[Any]:
-    """Entries of a legend: the marker of each name in its colour, unless ``style`` has others."""
+    """Entries of a legend: the marker of each name in its colour.
+
+    ``style`` has keyword arguments of ``matplotlib.lines.Line2D`` that replace these.
+    """
     return [
         handle(
             title(kind, name),
@@ -81,7 +96,17 @@ def head(ax: "Axes", text: str) -> None:
 
 
 def legend(figure: "Figure", kind: str, names: Sequence[str], extra: Iterable[Any] = ()) -> None:
-    """One legend above all panels: each name once, in this order, then whatever is ``extra``."""
+    """Put one legend above all panels.
+
+    Parameters
+    ----------
+    figure
+        The figure.
+    kind, names
+        What the lines are, and the names of those that are shown, in order.
+    extra
+        Entries that follow them, as of ``marks`` and ``handle``.
+    """
     handles = [*(handle(title(kind, name), **look(kind, name)) for name in names), *extra]
     figure.legend(
         handles=handles,
@@ -95,9 +120,23 @@ def legend(figure: "Figure", kind: str, names: Sequence[str], extra: Iterable[An
 def panels(
     figure: "Figure", names: Sequence[str], blocks: int = 1, **options: Any
 ) -> Iterator[list["Axes"]]:
-    """An axis for each name in rows of four, as often as there are ``blocks``, one below another.
+    """Make an axis for each name, in rows of four.
 
-    What is left of the last row of a block stays empty.
+    Parameters
+    ----------
+    figure
+        The figure.
+    names
+        What the panels are about, one after the other.
+    blocks
+        How often there is a panel for each name; blocks stand one below another.
+    options
+        Keyword arguments of ``Figure.subplots``, such as ``sharex``.
+
+    Yields
+    ------
+    list of matplotlib.axes.Axes
+        The axes of a block, one for each name; what is left of its last row is hidden.
     """
     columns = min(COLUMNS, len(names))
     rows = -(-len(names) // columns)

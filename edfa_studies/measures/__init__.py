@@ -1,4 +1,7 @@
-"""What is measured in a cell: one measure a file."""
+"""What is measured in a cell: one measure a file.
+
+A measure is a function from ``Materials`` to a ``Payload``; ``measure`` calls that of a cell.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,19 @@ MEASURES: Registry[Any] = Registry(
 
 
 def measure(cell: Cell, cache: str) -> Payload:
-    """The result of a cell; shared work that the cache lacks is made first."""
+    """Measure a cell.
+
+    Parameters
+    ----------
+    cell
+        The cell; UnknownNameError if there is no such measure.
+    cache
+        The folder of products. Shared work that it lacks is made first, and stays there.
+
+    Returns
+    -------
+    dict of lists of rows
+        Named tables, which depend on nothing but the cell.
+    """
     payload: Payload = MEASURES[cell.measure](Materials(cell, Path(cache)))
     return payload

@@ -77,8 +77,12 @@ def measure_growth(materials: Materials) -> Payload:
 
 
 def normalised_cost(trajectory: Trajectory) -> Float64Array:
-    """What was spent by each step beyond the start set, as a share of the price of everything else,
-    (steps,).
+    """What was spent by each step, without the start set.
+
+    Returns
+    -------
+    array of shape (steps,)
+        Shares of the price of everything beyond the start set: 0 at the start, 1 when all is known.
     """
     schema, start = trajectory.schema, trajectory.background.start
     free, everything = float(schema.costs[start].sum()), float(schema.costs.sum())
@@ -93,7 +97,22 @@ def counterfactual(trajectory: Trajectory) -> BoolArray:
 def _columns(
     trajectory: Trajectory, plans: Plans, blanket: Blanket, truth: Int64Array
 ) -> dict[str, AnyArray]:
-    """The measures of every step, (steps,) each; ``truth`` are class codes, (people,)."""
+    """The measures of every step.
+
+    Parameters
+    ----------
+    trajectory, plans
+        The people, asked, and their plans at each step.
+    blanket
+        That of the cell, which a policy need not keep to.
+    truth
+        The class codes of the people, (people,).
+
+    Returns
+    -------
+    dict of arrays of shape (steps,)
+        By name of the measure.
+    """
     start, inside = trajectory.background.start, members(trajectory.schema.names, blanket)
     active = (counterfactual(trajectory) & inside).sum(axis=1)
     asked = trajectory.known & ~start

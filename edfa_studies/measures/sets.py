@@ -9,8 +9,19 @@ __all__ = ["measure_set"]
 
 
 def measure_set(materials: Materials) -> Payload:
-    """Rows, parts, features and classes of a data set, and the blanket among its training
-    people.
+    """Describe a data set and the blanket among its training people.
+
+    Parameters
+    ----------
+    materials
+        Those of a cell with a data set and a blanket.
+
+    Returns
+    -------
+    dict of lists of rows
+        ``set``: one row with the numbers of rows, features and start features, the sizes of its
+        parts, its target and the share of the largest class. ``blanket``: one row with the members
+        of the blanket and its units.
     """
     table, blanket = materials.table, materials.blanket
     schema = table.schema

@@ -1,5 +1,8 @@
 """Tables 1 to 3 of the paper: the data sets, the features acquired, the quality of the
 counterfactuals.
+
+``sets``, ``features_acquired`` and ``quality`` make one table each. The paper's numbers stand in
+columns of their own, right after ours, with names that end in ``IN_PAPER``.
 """
 
 from collections.abc import Mapping
@@ -25,6 +28,16 @@ GROUP = ["data", "predictor", "blanket"]
 def sets(results: Results) -> pd.DataFrame:
     """Table 1: rows, split, features and target of each set, and the size of each blanket found on
     it.
+
+    Parameters
+    ----------
+    results
+        The results of a study; read are those of the measure "sets".
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each data set, a column for each blanket algorithm.
     """
     sizes = ["rows", "train", "calibration", "test", "features"]
     numbers, words = [*sizes, "start", "base_rate"], ["target", "favourable"]
@@ -41,15 +54,24 @@ def sets(results: Results) -> pd.DataFrame:
 
 
 def _printed(sets: "pd.Series[Any]", table: str, column: str) -> "pd.Series[Any]":
-    """What the paper prints for each of these sets."""
+    """What the paper prints for each of these sets, in a column of one of its tables."""
     return sets.map({name: values.get(column) for name, values in PAPER[table].items()})
 
 
 def features_acquired(results: Results) -> pd.DataFrame:
     """Table 2: features acquired at the budget's end by each policy, ours and the paper's.
 
-    The last column has a sign where the paper's order is not ours: "≠ least" if another policy
-    acquires the fewest, "≠ order" if two others have changed places.
+    Parameters
+    ----------
+    results
+        The results of a study; read are those of the measure "growth".
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each data set, model and blanket, a column for each policy, means over seeds.
+        The column ``differs`` has a sign where the paper's order is not ours: "≠ least" if another
+        policy acquires the fewest, "≠ order" if two others have changed places.
     """
     columns = ["features", "blanket_size", "n_features"]
     rows = compared(growth_rows(results, "end", columns))
@@ -101,10 +123,18 @@ def quality(results: Results) -> pd.DataFrame:
     """Table 3: L0, L2 and plausibility of all counterfactuals, ours and the paper's, with two base
     rates.
 
-    "real" and "shuffled" are the shares of test rows, and of rows whose columns were shuffled, that
-    the same detector calls plausible. The sign names the measures in which another policy is best
-    than in the paper, among the policies that both have; it stands in the first row of each set and
-    model.
+    Parameters
+    ----------
+    results
+        The results of a study; read are those of the measure "growth".
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each data set, model and policy, means over seeds. ``real`` and ``shuffled`` are
+        the shares of test rows, and of rows whose columns were shuffled, that the same detector
+        calls plausible. ``differs`` names the measures in which another policy is best than in the
+        paper, among the policies that both have; it stands in the first row of each set and model.
     """
     names = {
         "plausible_real": "real",
@@ -129,8 +159,18 @@ def quality(results: Results) -> pd.DataFrame:
 
 
 def best_sign(group: pd.DataFrame) -> str:
-    """Which measures have another best policy than the paper, among policies that have both
-    numbers.
+    """The sign of a set and model in Table 3.
+
+    Parameters
+    ----------
+    group
+        The rows of one set and model, with a column for each of ``METRICS`` and for the paper's
+        number. Policies without both numbers do not count.
+
+    Returns
+    -------
+    str
+        "≠" and the measures that have another best policy than in the paper; empty if none has.
     """
     differing = []
     for name in METRICS:

@@ -1,5 +1,9 @@
 """What must hold on a run of the paper's grid, worked out from its results: the figure, and yes or
 no.
+
+``must_hold`` puts all claims into one table: those about EDFA against other policies
+(``_growth_checks``), about certificates (``_certificate_checks``) and about ablations
+(``_ablation_checks``).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +26,9 @@ TRACKING_SLACK = 0.05
 
 
 def _tracks(variant: Row, edfa: Row) -> bool:
+    """Whether the recourse of a variant lies within the slack, or within the spread over seeds, of
+    EDFA's.
+    """
     slack = max(TRACKING_SLACK * edfa["recourse"], edfa["recourse_std"])
     return bool(abs(variant["recourse"] - edfa["recourse"]) <= slack + 1e-12)
 
@@ -63,8 +70,18 @@ it holds for the numbers of the variant and of EDFA on one set."""
 
 
 def must_hold(results: Results) -> pd.DataFrame:
-    """Each claim with what was measured, where it fails, and whether it holds; one row for each
-    model.
+    """Hold results against the claims of the paper.
+
+    Parameters
+    ----------
+    results
+        The results of a study. Claims about what was not measured are left out.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each claim and model: ``claim``, ``predictor``, ``measured`` (what was found,
+        and what is needed), ``not on`` (the sets on which it fails) and ``holds``.
     """
     rows = [*_growth_checks(results), *_certificate_checks(results), *_ablation_checks(results)]
     return pd.DataFrame(rows, columns=["claim", "predictor", "measured", "not on", "holds"])
@@ -73,7 +90,17 @@ def must_hold(results: Results) -> pd.DataFrame:
 def _row(
     claim: str, predictor: str, verdicts: Mapping[str, bool], needed: int | None = None
 ) -> dict[str, Any]:
-    """A claim about sets; ``needed`` of the paper's sets must agree, or all that were measured."""
+    """A claim about sets in one row.
+
+    Parameters
+    ----------
+    claim, predictor
+        The claim in words, and the model that it was measured with.
+    verdicts
+        For each set whether the claim holds there.
+    needed
+        How many of the paper's sets must agree; None: all that were measured.
+    """
     count, of = sum(verdicts.values()), len(verdicts)
     measured = f"{count} of {of} sets (needed: {'all' if needed is None else needed})"
     if needed is not None and of < len(PAPER_SETS):
@@ -110,10 +137,20 @@ def _growth_checks(results: Results) -> Iterator[dict[str, Any]]:
 def _by_model(
     claim: str, rows: pd.DataFrame, column: str, others: tuple[str, ...], misses: int
 ) -> Iterator[dict[str, Any]]:
-    """One row a model: on how many of the paper's sets EDFA's value is at most the least of the
-    others.
+    """Claim that EDFA's value is at most the least of other policies, a row for each model.
 
-    ``misses`` of the seven may fail; of fewer sets accordingly fewer.
+    Parameters
+    ----------
+    claim
+        The claim in words.
+    rows
+        Rows with labels and the column.
+    column
+        What is compared; the mean over seeds, to nine decimals. Accuracy has a slack.
+    others
+        The policies that EDFA is compared with.
+    misses
+        On how many of the paper's seven sets the claim may fail; of fewer sets accordingly fewer.
     """
     slack = ACCURACY_SLACK if column == "accuracy" else 0.0
     rows = comparable(rows[rows["data"].isin(PAPER_SETS)], ["edfa", *others])
@@ -123,7 +160,7 @@ def _by_model(
         return
     holds = (edfa <= best + slack)[edfa.notna() & best.notna()]
     for predictor in ordered("predictor", {key[0] for key in holds.index}):
-        verdicts = holds[predictor].to_dict()
+        verdicts = holds.loc[predictor].to_dict()
         needed = len(verdicts) - misses * len(verdicts) // len(PAPER_SETS)
         yield _row(claim, predictor, verdicts, needed)
 

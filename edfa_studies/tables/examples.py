@@ -1,5 +1,8 @@
 """Examples in words: transitions from semifactual to counterfactual, and one person under two
 policies.
+
+Both functions choose among the rows of the measure "examples"; ``edfa_studies.figures.examples``
+draws what they return as cards.
 """
 
 import pandas as pd
@@ -20,11 +23,24 @@ SHOWN = "policy steps outside cost decision plan reached changes outside_changes
 
 
 def transitions(results: Results, count: int = 4) -> pd.DataFrame:
-    """Four transitions: a feature that could not flip the decision can, once another is known.
+    """Choose transitions: a feature that could not flip the decision can, once another is known.
 
     One from each set, those of the paper first; changes that a person could make towards the
     favourable class before others, then people who had no recourse before, then spouses, which
     complete a unit; EDFA only.
+
+    Parameters
+    ----------
+    results
+        The results of a study.
+    count
+        The largest number of transitions.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each transition: labels, what was known, what was asked, and the change that
+        turns the decision since.
     """
     rows = rows_of(results, "examples", "transition", [], TRANSITION_WORDS)
     rows = preferred(rows, "policy", "edfa")
@@ -45,11 +61,23 @@ def transitions(results: Results, count: int = 4) -> pd.DataFrame:
 
 
 def side_by_side(results: Results, count: int = 3) -> pd.DataFrame:
-    """The same person under a baseline and under EDFA, two rows for each: one person a set, those
-    with most to see.
+    """Choose people under a baseline and under EDFA, one a set.
 
     Both must have led to a plan. Preferred are people whom the baseline asked for, and told to
     change, most features outside the blanket.
+
+    Parameters
+    ----------
+    results
+        The results of a study.
+    count
+        The largest number of people.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Two rows for each person, first the baseline, then EDFA, with the same number in the column
+        ``example``: what was asked, at which cost, the decision and the plan.
     """
     rows = rows_of(results, "examples", "person", PERSON_NUMBERS, PERSON_WORDS)
     rows = rows[rows["plan"].map(lambda plan: isinstance(plan, str) and plan != "").astype(bool)]

@@ -1,5 +1,8 @@
 """Tables on growing recourse, past the paper: policies at equal cost, the first recourse,
 ablations, models, lift.
+
+Each function takes the results of a study and returns one table; ``area`` and ``areas`` are the
+means over the cost grid that they are made of.
 """
 
 from collections.abc import Sequence
@@ -67,8 +70,12 @@ def areas(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def _ranked(rows: pd.DataFrame) -> pd.DataFrame:
-    """For each policy: its rank by recourse, the means of the curves over the cost grid, and
-    recourse at a quarter, a half, three quarters.
+    """Rank policies by their recourse at equal cost.
+
+    ``rows`` are of the payload table ``cost``. The result has one row for each data set, model,
+    blanket and policy: its rank within data set and model, the means of recourse and accuracy over
+    the cost grid, recourse at a quarter, a half and three quarters of the cost, and the least
+    number of seeds.
     """
     means = over_seeds(rows, [*GROUP, "cost"], CURVES)
     table = areas(means, GROUP).rename(columns={name: f"mean {name}" for name in CURVES})
@@ -82,16 +89,36 @@ def _ranked(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def equal_cost(results: Results) -> pd.DataFrame:
-    """Policies at equal cost: recourse as a mean over the cost grid, and at 25, 50 and 75 % of the
-    cost; best first.
+    """Policies at equal cost.
+
+    Parameters
+    ----------
+    results
+        The results of a study.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each data set, model and policy, best first: recourse and accuracy as means over
+        the cost grid, and recourse at 25, 50 and 75 % of the cost of everything.
     """
     table = _ranked(without_variants(compared(growth_rows(results, "cost", ["cost", *CURVES]))))
     return shown(table, ["data", "predictor", "rank", "policy"])
 
 
 def first_recourse(results: Results) -> pd.DataFrame:
-    """What the first recourse costs: the share of people who ever have one, and its mean cost for
-    those who do.
+    """What the first recourse costs.
+
+    Parameters
+    ----------
+    results
+        The results of a study.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each data set, model and policy: the share of people who ever have recourse, the
+        mean cost of the first for those who do, and cost and share at the end.
     """
     columns = ["first_share", "first_cost", "cost", "any_recourse"]
     rows = without_variants(compared(growth_rows(results, "end", columns)))
@@ -100,8 +127,18 @@ def first_recourse(results: Results) -> pd.DataFrame:
 
 
 def ablations(results: Results) -> pd.DataFrame:
-    """EDFA and its variants: mean recourse and accuracy over the cost grid, both at the end, ranked
-    by recourse.
+    """EDFA and its variants, ranked by recourse at equal cost.
+
+    Parameters
+    ----------
+    results
+        The results of a study.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each data set, model and variant: recourse and accuracy as means over the cost
+        grid, and at the end. Sets and models with one variant alone are left out.
     """
     rows = comparable(growth_rows(results, "cost", ["cost", *CURVES]), ABLATIONS)
     table = _ranked(rows).drop(columns=[f"at {share:.0%}" for share in SHARES])
@@ -115,7 +152,19 @@ def ablations(results: Results) -> pd.DataFrame:
 
 
 def models(results: Results) -> pd.DataFrame:
-    """EDFA under every model: accuracy, base rate, recourse and active share at the end."""
+    """EDFA under every model, at the end of each run.
+
+    Parameters
+    ----------
+    results
+        The results of a study.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each data set, blanket and model: accuracy, base rate, recourse options, the
+        share of people with recourse, active share, features and cost.
+    """
     columns = ["accuracy", "base_rate", "recourse", "any_recourse", "active", "features", "cost"]
     rows = growth_rows(results, "end", columns)
     rows = one_searcher(rows[rows["policy"] == "edfa"])
@@ -127,6 +176,17 @@ def thresholds(results: Results) -> pd.DataFrame:
     decides by the majority.
 
     A rare class, as in GMSC, never wins a majority; without it nothing can flip.
+
+    Parameters
+    ----------
+    results
+        The results of a study.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each data set, blanket, policy and model, of the models that were measured both
+        ways.
     """
     columns = ["accuracy", "base_rate", "recourse", "any_recourse", "active"]
     columns += ["first_share", "first_cost"]
@@ -138,10 +198,17 @@ def thresholds(results: Results) -> pd.DataFrame:
 
 def outcome_lift(results: Results) -> pd.DataFrame:
     """By how much plans raise the chance of the class they lead to, as a model sees it that took no
-    part.
+    part and knows everything that is true of the person.
 
-    That model knows everything that is true of the person; one row for each reading, policy and
-    searcher.
+    Parameters
+    ----------
+    results
+        The results of a study.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each reading, data set, model, blanket, policy and searcher.
     """
     columns = ["plans", "lift", "effort", "on_blanket", "l0"]
     rows = without_variants(rows_of(results, "growth", "quality", columns)).dropna(subset="lift")

@@ -26,12 +26,24 @@ PAPER_SETS = tuple(NAMES["data"])
 
 
 def title(kind: str, name: object) -> str:
-    """What a name is called; a name of the user's own stays as it is, but for the model that it
-    begins with.
+    """What a name is called.
 
-    >>> title("policy", "edfa-no-pc-priority"), title("data", "applications"), title("predictor",
-    ...     "xgb-balanced")
-    ('EDFA-noPCpriority', 'applications', 'XGB balanced')
+    A name of the user's own stays as it is; a variant of a known model has the model's title and
+    the rest of its name.
+
+    Parameters
+    ----------
+    kind
+        What it names: a section of ``names.toml``, such as ``"policy"``.
+    name
+        The name as the study calls it.
+
+    Examples
+    --------
+    >>> title("policy", "edfa-no-pc-priority"), title("data", "applications")
+    ('EDFA-noPCpriority', 'applications')
+    >>> title("predictor", "xgb-balanced")
+    'XGB balanced'
     """
     known, text = NAMES.get(kind, {}), str(name)
     first, _, rest = text.partition("-")
@@ -43,6 +55,15 @@ def title(kind: str, name: object) -> str:
 def ordered(kind: str, names: Iterable[object]) -> list[str]:
     """Distinct names in the order of the paper; names of the user's own follow by the alphabet.
 
+    Parameters
+    ----------
+    kind
+        What they name: a section of ``names.toml``, such as ``"policy"``.
+    names
+        Names as the study calls them; None does not count.
+
+    Examples
+    --------
     >>> ordered("data", ["mine", "gmsc", "german"])
     ['german', 'gmsc', 'mine']
     """

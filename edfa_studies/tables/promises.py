@@ -1,5 +1,8 @@
 """Tables on early action: what was certified at which cost, under which promise, and for which
 groups.
+
+``certificate_rows`` and ``rule_rows`` are what tables and figures are made of; the other functions
+return one table each.
 """
 
 import pandas as pd
@@ -14,7 +17,14 @@ NUMBERS = "alpha n upper cost full_cost strictest_risk test_n test_risk".split()
 
 
 def certificate_rows(results: Results) -> pd.DataFrame:
-    """Every certificate with its labels; ``certified`` is 0 or 1."""
+    """Every certificate with its labels, one row each.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Labels, ``method`` (the bound), ``status``, numbers of the certificate and of held-out
+        people (``test_n``, ``test_risk``), and ``certified``, 0 or 1.
+    """
     rows = rows_of(results, "promise", "certificate", NUMBERS, ["method", "status"])
     return rows.assign(certified=(rows["status"] == "certified").astype(float))
 
@@ -27,12 +37,21 @@ def _costs(results: Results) -> pd.DataFrame:
 
 
 def certified_costs(results: Results) -> pd.DataFrame:
-    """What acting early costs where it is certified, by promise, policy and searcher; a column for
-    each bound.
+    """What acting early costs where it is certified.
 
-    Costs are shares of the cost of everything, as means over the seeds with a certificate; "full"
-    is that of going to the last step. "test risk" is the largest that held-out people saw under any
-    of the bounds.
+    Costs are shares of the cost of everything, as means over the seeds with a certificate.
+
+    Parameters
+    ----------
+    results
+        The results of a study; read are those of the measure "promise".
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each promise, data set, model, alpha, blanket, policy and searcher, and a column
+        for each bound. ``full`` is the cost of going to the last step, ``test risk`` the largest
+        that held-out people saw under any of the bounds.
     """
     rows = _costs(results)
     by = ["promise", "alpha", *PARTS]
@@ -47,8 +66,18 @@ def certified_costs(results: Results) -> pd.DataFrame:
 
 
 def certified_summary(results: Results) -> pd.DataFrame:
-    """Over all sets: the share of cells that were certified, and the cost saved there, by promise
-    and bound.
+    """Certificates over all sets, by promise, model, alpha, policy, searcher and bound.
+
+    Parameters
+    ----------
+    results
+        The results of a study; read are those of the measure "promise".
+
+    Returns
+    -------
+    pandas.DataFrame
+        The share of cells that were certified, their cost, the share of the full cost that is saved
+        there, and the share of them whose held-out risk is at most alpha.
     """
     rows = _costs(results)
     kept = (rows["test_risk"] <= rows["alpha"]).where(rows["test_risk"].notna())
@@ -63,6 +92,12 @@ def certified_summary(results: Results) -> pd.DataFrame:
 def rule_rows(results: Results) -> pd.DataFrame:
     """Rows of the stop rules under the paper's promise and its bound, or the first of each there
     is.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each cell, alpha and rule ("first", "safe", "last"): cost, CF Valid@K
+        (``valid``), its certified bound (``lower``), and the same for test people.
     """
     numbers = ["alpha", "cost", "valid", "lower", "n", "test_valid", "test_cost"]
     rows = rows_of(results, "promise", "rule", numbers, ["method", "rule"])
@@ -73,8 +108,16 @@ def stop_rules(results: Results) -> pd.DataFrame:
     """CF Valid@K, its certified bound and the cost of three rules: the first plan, the certified
     rule, the last step.
 
-    Of the paper's loss and its own bound, as in Figures 11 and 12; ``test`` columns are of held-out
-    people.
+    Parameters
+    ----------
+    results
+        The results of a study; read are those of the measure "promise".
+
+    Returns
+    -------
+    pandas.DataFrame
+        Means over seeds, one row for each alpha, part and rule, of the paper's loss and its own
+        bound, as in Figures 11 and 12; ``test`` columns are of held-out people.
     """
     columns = ["cost", "valid", "lower", "n", "test_cost", "test_valid"]
     names = {"test_cost": "test cost", "test_valid": "test valid", "lower": "certified bound"}
@@ -84,8 +127,18 @@ def stop_rules(results: Results) -> pd.DataFrame:
 
 
 def groups(results: Results) -> pd.DataFrame:
-    """Certificates by group: people, risk and bound of each, and what held-out people of the group
-    saw.
+    """Certificates by group of people.
+
+    Parameters
+    ----------
+    results
+        The results of a study; read are those of the measure "promise".
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each promise, data set, model, policy, searcher, alpha, bound, sensitive feature
+        and group: people, risk and bound, and what held-out people of the group saw.
     """
     numbers = ["n", "risk", "upper", "test_n", "test_risk"]
     words = ["method", "feature", "group", "status"]

@@ -1,6 +1,7 @@
 """How a table is shown: HTML, Markdown, LaTeX with booktabs, CSV.
 
-Names are escaped; numbers keep a fixed number of decimals.
+Names are escaped; numbers keep a fixed number of decimals. ``as_text`` is what ``to_html``,
+``to_latex`` and ``to_markdown`` are made of; ``to_csv`` writes six significant digits.
 """
 
 import math
@@ -73,9 +74,23 @@ def value_text(value: object, digits: int) -> str:
 
 
 def as_text(frame: pd.DataFrame, digits: Mapping[str, int]) -> tuple[list[list[str]], list[bool]]:
-    """The lines of a table as text, its columns' names first, and which columns are numbers.
+    """A table as text.
 
     A column of the paper's numbers goes, in brackets, into the column before it.
+
+    Parameters
+    ----------
+    frame
+        The table.
+    digits
+        Decimals of the columns that do not have 2.
+
+    Returns
+    -------
+    lines : list of list of str
+        The names of the columns, then the rows.
+    numeric : list of bool
+        Which columns are numbers.
     """
     columns: dict[str, list[str]] = {}
     for name in map(str, frame.columns):
@@ -90,14 +105,32 @@ def as_text(frame: pd.DataFrame, digits: Mapping[str, int]) -> tuple[list[list[s
 
 
 def to_html(frame: pd.DataFrame, caption: str, digits: Mapping[str, int]) -> html.Markup:
-    """The table as HTML, numbers to the right."""
+    """A table as HTML, numbers to the right.
+
+    Parameters
+    ----------
+    frame, caption
+        The table, and what stands above it.
+    digits
+        Decimals of the columns that do not have 2.
+    """
     (names, *lines), numeric = as_text(frame, digits)
     header = [f">{name}" if right else name for name, right in zip(names, numeric, strict=True)]
     return html.table(header, lines, caption)
 
 
 def to_latex(frame: pd.DataFrame, caption: str, name: str, digits: Mapping[str, int]) -> str:
-    """The table as a LaTeX float with booktabs; ``name`` becomes its label."""
+    """A table as a LaTeX float with booktabs.
+
+    Parameters
+    ----------
+    frame, caption
+        The table, and what stands below it.
+    name
+        Its label is ``tab:`` and this.
+    digits
+        Decimals of the columns that do not have 2.
+    """
     lines, numeric = as_text(frame, digits)
     header, *body = [" & ".join(map(latex_escaped, line)) + r" \\" for line in lines]
     return LATEX.format(
@@ -110,12 +143,21 @@ def to_latex(frame: pd.DataFrame, caption: str, name: str, digits: Mapping[str, 
 
 
 def to_markdown(frame: pd.DataFrame, digits: Mapping[str, int]) -> str:
-    """The table as Markdown, numbers to the right.
+    r"""A table as Markdown, numbers to the right.
 
+    Parameters
+    ----------
+    frame
+        The table.
+    digits
+        Decimals of the columns that do not have 2.
+
+    Examples
+    --------
     >>> print(to_markdown(pd.DataFrame({"set": ["a|b"], "n": [2]}), {}))
     | set | n |
     |---|---:|
-    | a\\|b | 2 |
+    | a\|b | 2 |
     """
     lines, numeric = as_text(frame, digits)
     marks = "|".join("---:" if right else "---" for right in numeric)

@@ -105,7 +105,15 @@ def preferred(frame: pd.DataFrame, column: str, name: str) -> pd.DataFrame:
 
 
 def matching(frame: pd.DataFrame, by: Sequence[str], other: pd.DataFrame) -> pd.DataFrame:
-    """The rows whose values in the columns ``by`` occur in ``other``."""
+    """The rows of a frame that have a partner in another.
+
+    Parameters
+    ----------
+    frame, other
+        Two frames with the columns ``by``.
+    by
+        Columns; a row stays if its values in them occur together in a row of ``other``.
+    """
     keys, wanted = (pd.MultiIndex.from_frame(rows[list(by)]) for rows in (frame, other))
     return frame[keys.isin(wanted)]
 
@@ -145,7 +153,9 @@ def _same_seeds(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def comparable(frame: pd.DataFrame, policies: Collection[str]) -> pd.DataFrame:
-    """Rows of these policies with one searcher, and one blanket for each data set and model."""
+    """Rows of these policies that may be compared: of one searcher, of one blanket for each data
+    set and model, and of the seeds that all of them have.
+    """
     return one_blanket(one_searcher(frame[frame["policy"].isin(list(policies))]))
 
 
