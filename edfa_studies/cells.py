@@ -84,9 +84,6 @@ class Cell:
     seed: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def __hash__(self) -> int:
-        return hash(self.key)
-
     def __repr__(self) -> str:
         return f"<Cell {self.measure}: {', '.join(self.labels.values())}, seed {self.seed}>"
 

@@ -95,16 +95,15 @@ def list_studies(as_json: AsJson = False, quiet: Quiet = False) -> None:
 
     output = Output(as_json, quiet)
     studies: list[dict[str, Any]] = []
-    rows: list[list[str]] = []
     for one in map(read_study, SHIPPED):
+        shown: dict[str, Any] = {"name": one.name, "cells": None, "title": one.title}
         try:
-            count: int | None = len(expand(one))
-            title = one.title
+            shown["cells"] = len(expand(one))
         except MissingExtraError as error:  # says which extra it needs
-            count, title = None, str(error)
-        studies.append({"name": one.name, "cells": count, "title": title})
-        rows.append([one.name, "" if count is None else f"{count:,}", title])
+            shown["title"] = str(error)
+        studies.append(shown)
     output.write_json(studies=studies)
+    rows = [[str(shown[key] or "") for key in ("name", "cells", "title")] for shown in studies]
     output.show(grid("", ("name", ">cells", "title"), rows))
 
 

@@ -527,7 +527,8 @@ def cells_of(study: Study, grid: Grid) -> Iterator[Cell]:
     seeds = grid.seeds if "policy" in used else 1  # nothing is drawn where nobody is asked
     for seed, (*parts, promise) in product(range(seeds), product(*lists)):
         settings = _settings(grid, parts[-1], promise)
-        yield Cell(grid.measure, *parts, seed=seed, settings=settings)
+        named = dict(zip(PARTS, parts, strict=True))
+        yield Cell(grid.measure, **named, seed=seed, settings=settings)
 
 
 def _check_parts(grid: Grid, lists: Sequence[Sequence[Part]], where: str) -> None:

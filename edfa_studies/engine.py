@@ -53,15 +53,12 @@ class Task:
     needs
         The keys of tasks that come before it; those that are not among the tasks are taken to be
         done.
-    shared
-        It is done for the sake of others: what it returns is not sent back.
     """
 
     key: str
     work: Callable[..., Any]
     args: tuple[Any, ...] = ()
     needs: tuple[str, ...] = ()
-    shared: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ class Outcome:
     key
         That of the task.
     result
-        What its work returned; None for shared work.
+        What its work returned.
     error
         The text of a traceback if it failed; else None.
     seconds
@@ -214,7 +211,7 @@ def _tasks(cells: Sequence[Cell], cache: Path) -> list[Task]:
         for key, one in needed.items():
             if key not in tasks and not folder.has(one.kind, one.key):
                 needs = tuple(f"product {need}" for need in one.needs)
-                tasks[key] = Task(key, make, (one, str(cache)), needs, shared=True)
+                tasks[key] = Task(key, make, (one, str(cache)), needs)
         tasks[cell.key] = Task(cell.key, _measure, (cell, str(cache)), tuple(needed))
     return list(tasks.values())
 
@@ -325,26 +322,21 @@ class _Agenda:
         """Pass on what was done; what a dead worker had is tried again, or has failed if it was
         ``alone`` for the last time.
         """
-        lost = []
         for future in finished:
             key, error = self.running.pop(future), _error(future)
+            attempts = self.deaths[key] + 1
             if worker_died(error):
-                lost.append(key)
-                continue
-            if error is None:
+                self.deaths[key] = attempts
+                if not alone or attempts < ATTEMPTS:
+                    self.ready.add(key)
+                    continue
+                outcome = Outcome(key, error=DIED.format(attempts))
+            elif error is None:
                 outcome = future.result()
             else:  # what the task has made could not be sent
                 outcome = Outcome(key, error="".join(traceback.format_exception(error)))
-            self._finish(replace(outcome, attempts=self.deaths[key] + 1))
-        self.deaths.update(lost)
-        self.ready.update(lost)
-        if lost and alone and (deaths := self.deaths[lost[0]]) >= ATTEMPTS:
-            self.ready.remove(lost[0])
-            self._finish(Outcome(lost[0], error=DIED.format(deaths), attempts=deaths))
-
-    def _finish(self, outcome: Outcome) -> None:
-        self.on_outcome(outcome)
-        self.sorter.done(outcome.key)
+            self.on_outcome(replace(outcome, attempts=attempts))
+            self.sorter.done(key)
 
 
 def _attempt(task: Task) -> Outcome:
@@ -356,7 +348,7 @@ def _attempt(task: Task) -> Outcome:
     except (Exception, SystemExit):  # whatever it raises is its outcome
         error = traceback.format_exc()
     seconds = time.perf_counter() - begun
-    return Outcome(task.key, None if task.shared else result, error, seconds)
+    return Outcome(task.key, result, error, seconds)
 
 
 def _error(future: Future[Outcome]) -> BaseException | None:

@@ -113,55 +113,25 @@ def file_name(name: str) -> str:
     return safe if safe == name else f"{safe[:80]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
-def sections(results: Results) -> list[Section]:
-    """Everything that a report shows, in its order.
-
-    Parameters
-    ----------
-    results
-        The results of a study, best a ``View``: several sections read the same table.
-
-    Returns
-    -------
-    list of Section
-        All sections, also those without any data.
-
-    Examples
-    --------
-    >>> class Nothing:
-    ...     def frame(self, measure, table):
-    ...         return pd.DataFrame()
-    >>> parts = sections(Nothing())
-    >>> parts[1].title, parts[1].present, parts[1].left_out
-    ('Data sets', [], ['table_1_sets'])
-    """
-    makers = (_claims, _data, _frontier, _acquired, _policies, _early, _ablations, _examples)
-    beyond = (_bayes_net, _equal_cost, _first, _certified, _lift, _rest)
-    return [make(results) for make in (*makers, *beyond)]
-
-
-def _claims(results: Results) -> Section:
+def _claims(results: Results) -> Iterator[Exhibit]:
     """The claims of the paper and what was measured."""
     caption = "What must hold on the paper's grid, worked out from these results."
-    text = "Each claim with what was measured, the sets where it fails, and yes or no."
-    table = Exhibit("must_hold", caption, checks.must_hold(results))
-    return Section("What must hold", [table], text)
+    yield Exhibit("must_hold", caption, checks.must_hold(results))
 
 
-def _data(results: Results) -> Section:
+def _data(results: Results) -> Iterator[Exhibit]:
     """Table 1."""
     frame = acquired.sets(results)
     digits = dict.fromkeys(map(str, frame.columns), 0) | {"base rate": 2}
     caption = f"Table 1: the data sets, their split, and the size of each blanket. {MEASURED}"
-    return Section("Data sets", [Exhibit("table_1_sets", caption, frame, digits)])
+    yield Exhibit("table_1_sets", caption, frame, digits)
 
 
-def _frontier(results: Results) -> Section:
+def _frontier(results: Results) -> Iterator[Exhibit]:
     """Figures 3 and 4: a figure for each of the paper's numbers and each model, sets as rows."""
     lines = curves.blanket_lines(results)
     lines = lines[lines["predictor"] != "bn"]
     numbers = lines["data"].map(FIGURES["frontier"]).fillna(0)
-    exhibits = []
     for number in (*sorted(set(FIGURES["frontier"].values())), 0):
         for predictor in ordered("predictor", lines["predictor"]) or ["xgb"]:
             rows = lines[(lines["predictor"] == predictor) & (numbers == number)]
@@ -172,14 +142,7 @@ def _frontier(results: Results) -> Section:
                 f"{title('predictor', predictor)} under each blanket (EAMB solid). {BANDS}"
             )
             if number or len(rows):
-                exhibits.append(
-                    _curves(f"{stem}_{predictor}", caption, rows, "data", curves.FRONTIER)
-                )
-    text = (
-        "Recourse options, semifactual features, accuracy and the active "
-        "share of the blanket as EDFA asks on."
-    )
-    return Section("Recourse as EDFA asks on (Figures 3 and 4)", exhibits, text)
+                yield _curves(f"{stem}_{predictor}", caption, rows, "data", curves.FRONTIER)
 
 
 def _curves(
@@ -212,7 +175,7 @@ def _figure(
     return Exhibit(name, caption, frame, draw=partial(draw, frame=frame), size=size)
 
 
-def _acquired(results: Results) -> Section:
+def _acquired(results: Results) -> Iterator[Exhibit]:
     """Tables 2 and 3."""
     features = acquired.features_acquired(results)
     digits = dict.fromkeys(map(str, features.columns), 1) | {"features": 0}
@@ -220,28 +183,21 @@ def _acquired(results: Results) -> Section:
         f"Table 2: features acquired at the budget's end. {MEASURED} ≠: another order "
         "than in the paper."
     )
-    table_2 = Exhibit("table_2_features_acquired", caption, features, digits)
+    yield Exhibit("table_2_features_acquired", caption, features, digits)
     caption = (
         f"Table 3: quality of all counterfactuals at all steps. {MEASURED} ≠: another "
         "policy is best than in the paper. Real and shuffled: the share of real rows, and of "
         "rows with shuffled columns, that count as plausible."
     )
     digits = DIGITS | dict.fromkeys(("L2", "plausible", "real", "shuffled"), 3)
-    table_3 = Exhibit("table_3_quality", caption, acquired.quality(results), digits)
-    name = "Features acquired, and how good the counterfactuals are (Tables 2 and 3)"
-    return Section(name, [table_2, table_3])
+    yield Exhibit("table_3_quality", caption, acquired.quality(results), digits)
 
 
-def _policies(results: Results) -> Section:
+def _policies(results: Results) -> Iterator[Exhibit]:
     """Figures 5 to 10."""
     lines = curves.policy_lines(results)
-    text = (
-        "All policies under the same blanket: recourse options, accuracy, active "
-        "share, features outside the blanket."
-    )
     lines = lines[lines["predictor"] != "bn"]
-    exhibits = _by_set(lines, "policies", "all policies", curves.POLICIES)
-    return Section("All policies (Figures 5 to 10)", list(exhibits), text)
+    yield from _by_set(lines, "policies", "all policies", curves.POLICIES)
 
 
 def _by_set(
@@ -285,10 +241,9 @@ def _numbered(family: str, names: Iterable[str]) -> Iterator[tuple[str, str, str
             yield name, "figure", "Not in the paper"
 
 
-def _early(results: Results) -> Section:
+def _early(results: Results) -> Iterator[Exhibit]:
     """Figures 11 to 13, and the stop rules as a table."""
     frame = early.traces(results)
-    exhibits = []
     for predictor, stem, head in _numbered("promises", frame["predictor"]):
         rows = frame[frame["predictor"] == predictor]
         caption = (
@@ -297,8 +252,7 @@ def _early(results: Results) -> Section:
             "the bound that holds with 95 % confidence; the dotted line is 1 - alpha."
         )
         size = _panel_size(rows, 1.95 * max(1, rows["alpha"].nunique()), head=0.75)
-        name = f"{stem}_valid_{predictor}"
-        exhibits.append(_figure(name, caption, rows, early.draw_traces, size))
+        yield _figure(f"{stem}_valid_{predictor}", caption, rows, early.draw_traces, size)
     points = early.limits(results)
     caption = (
         "Figure 13: calibration people and observed risk of the strictest rule, by set "
@@ -307,10 +261,9 @@ def _early(results: Results) -> Section:
     )
     size = (WIDTH, 0.75 + 3.4 * max(1, points["predictor"].nunique()))
     name = f"figure_{FIGURES['limits']}_data_limits"
-    exhibits.append(_figure(name, caption, points, early.draw_all_limits, size))
+    yield _figure(name, caption, points, early.draw_all_limits, size)
     caption = "The stop rules of Figures 11 and 12 in figures."
-    exhibits.append(Exhibit("stop_rules", caption, promises.stop_rules(results)))
-    return Section("Acting early (Figures 11 to 13)", exhibits)
+    yield Exhibit("stop_rules", caption, promises.stop_rules(results))
 
 
 def _panel_size(frame: pd.DataFrame, height: float, head: float = 0.65) -> tuple[float, float]:
@@ -322,32 +275,30 @@ def _panel_size(frame: pd.DataFrame, height: float, head: float = 0.65) -> tuple
     return max(NARROW, WIDTH * min(4, sets) / 4), head + height * max(1, -(-sets // 4))
 
 
-def _ablations(results: Results) -> Section:
+def _ablations(results: Results) -> Iterator[Exhibit]:
     """Figures 14 to 17, and the variants of EDFA ranked."""
     lines = curves.ablation_lines(results)
-    figures = _by_set(lines, "ablations", "EDFA and its variants", curves.FRONTIER)
+    yield from _by_set(lines, "ablations", "EDFA and its variants", curves.FRONTIER)
     caption = (
         "The variants of EDFA ranked by their mean recourse over the cost grid; "
         "accuracy over the grid and at the end."
     )
-    table = Exhibit("ablation_ranks", caption, growth.ablations(results))
-    return Section("Ablations (Figures 14 to 17)", [*figures, table])
+    yield Exhibit("ablation_ranks", caption, growth.ablations(results))
 
 
-def _examples(results: Results) -> Section:
+def _examples(results: Results) -> Iterator[Exhibit]:
     """Figures 18 and 19."""
     moves, people = examples.transitions(results), examples.side_by_side(results)
     caption = (
         "Figure 18: from semifactual to counterfactual. Before, nothing that is known can "
         "turn the decision; once one more fact is known, a change of another one can."
     )
-    first = _cards("transitions", caption, moves, cards.transition_cards(moves))
+    yield _cards("transitions", caption, moves, cards.transition_cards(moves))
     caption = (
         "Figure 19: the same person under a baseline and under EDFA. Steps, and in "
         "brackets how many of the facts asked for lie outside the blanket."
     )
-    second = _cards("side_by_side", caption, people, cards.people_cards(people))
-    return Section("Examples in words (Figures 18 and 19)", [first, second])
+    yield _cards("side_by_side", caption, people, cards.people_cards(people))
 
 
 def _cards(name: str, caption: str, frame: pd.DataFrame, shown: list[cards.Card]) -> Exhibit:
@@ -356,54 +307,45 @@ def _cards(name: str, caption: str, frame: pd.DataFrame, shown: list[cards.Card]
     return Exhibit(name, caption, frame, draw=draw, size=cards.cards_size(shown))
 
 
-def _bayes_net(results: Results) -> Section:
+def _bayes_net(results: Results) -> Iterator[Exhibit]:
     """EDFA with a Bayesian network, and under every model."""
     lines = curves.model_lines(results)
     of_adult = lines["data"] == "adult"
     caption = f"EDFA with a Bayesian network on Adult Income. {BANDS}"
-    adult = _curves("figure_bn_adult", caption, lines[of_adult], "data", curves.FRONTIER)
+    yield _curves("figure_bn_adult", caption, lines[of_adult], "data", curves.FRONTIER)
     caption = f"The same on the other sets. {BANDS}"
-    rest = _curves("figure_bn_all", caption, lines[~of_adult], "data", curves.FRONTIER)
+    yield _curves("figure_bn_all", caption, lines[~of_adult], "data", curves.FRONTIER)
     caption = "EDFA under every model and blanket, at the end."
-    models = Exhibit("models", caption, growth.models(results))
-    name = "A Bayesian network, the model that matches the blanket"
-    return Section(name, [adult, rest, models])
+    yield Exhibit("models", caption, growth.models(results))
 
 
-def _equal_cost(results: Results) -> Section:
+def _equal_cost(results: Results) -> Iterator[Exhibit]:
     """Policies that have spent the same."""
     lines = curves.policy_lines(results, "cost")
     lines = lines[lines["measure"] == "recourse"]
-    exhibits = []
     for predictor in ordered("predictor", lines["predictor"]) or ["xgb"]:
         rows = curves.with_several(lines[lines["predictor"] == predictor], ["data"])
         caption = f"Recourse options at equal cost with {title('predictor', predictor)}. {BANDS}"
         if len(rows) or predictor == "xgb":
             name, size = f"figure_equal_cost_{predictor}", _panel_size(rows, 2)
-            exhibits.append(_figure(name, caption, rows, curves.draw_sets, size))
+            yield _figure(name, caption, rows, curves.draw_sets, size)
     caption = (
         "Policies at equal cost: mean recourse over the cost grid, and at 25, "
         "50 and 75 % of the cost of everything."
     )
-    exhibits.append(Exhibit("equal_cost", caption, growth.equal_cost(results)))
-    text = (
-        "At the budget's end a policy that buys more has more; here "
-        "every policy has spent the same."
-    )
-    return Section("Policies at equal cost", exhibits, text)
+    yield Exhibit("equal_cost", caption, growth.equal_cost(results))
 
 
-def _first(results: Results) -> Section:
+def _first(results: Results) -> Iterator[Exhibit]:
     """The cost to the first recourse, as a figure and a table."""
     caption = (
         "What the first recourse costs, mean and standard deviation over "
         "seeds, for people who ever have one."
     )
     label = "cost to the first recourse (share of everything)"
-    figure = _dots("figure_first_recourse", caption, curves.first_costs(results), label)
+    yield _dots("figure_first_recourse", caption, curves.first_costs(results), label)
     caption = "The first recourse in figures."
-    table = Exhibit("first_recourse", caption, growth.first_recourse(results))
-    return Section("The cost to the first recourse", [figure, table])
+    yield Exhibit("first_recourse", caption, growth.first_recourse(results))
 
 
 def _dots(name: str, caption: str, frame: pd.DataFrame, label: str) -> Exhibit:
@@ -412,10 +354,9 @@ def _dots(name: str, caption: str, frame: pd.DataFrame, label: str) -> Exhibit:
     return _figure(name, caption, frame, partial(curves.draw_dots, label=label), size)
 
 
-def _certified(results: Results) -> Section:
+def _certified(results: Results) -> Iterator[Exhibit]:
     """What acting early costs: a figure for each promise, model and alpha, and two tables."""
     frame = early.certified_points(results)
-    exhibits = []
     for key, rows in frame.groupby(["promise", "predictor", "alpha"]):
         promise, predictor, alpha = (str(name) for name in key)
         caption = (
@@ -425,22 +366,17 @@ def _certified(results: Results) -> Section:
         )
         name = f"figure_certified_cost_{promise}_{predictor}_{round(100 * float(alpha))}"
         size = _panel_size(rows, 0.6 + 0.27 * rows["searcher"].nunique())
-        exhibits.append(_figure(name, caption, rows, early.draw_certified, size))
+        yield _figure(name, caption, rows, early.draw_certified, size)
     caption = (
         "Over all sets: the share of cells certified, their cost, share of "
         "the full cost saved, promises kept."
     )
-    exhibits.append(Exhibit("certified_summary", caption, promises.certified_summary(results)))
+    yield Exhibit("certified_summary", caption, promises.certified_summary(results))
     caption = "Certified cost by promise, policy, searcher and bound; a dash: nothing certified."
-    exhibits.append(Exhibit("certified_cost", caption, promises.certified_costs(results)))
-    text = (
-        "What acting early costs where it is certified: under the paper's loss, "
-        "and under the advisor's own promise."
-    )
-    return Section("Certified cost by bound, policy and searcher", exhibits, text)
+    yield Exhibit("certified_cost", caption, promises.certified_costs(results))
 
 
-def _lift(results: Results) -> Section:
+def _lift(results: Results) -> Iterator[Exhibit]:
     """The outcome lift of plans, as a figure and a table."""
     caption = (
         "Outcome lift: by how much first plans change the probability of the class they "
@@ -448,19 +384,86 @@ def _lift(results: Results) -> Section:
         "deviation over seeds."
     )
     label = "lift (change of the probability of the class reached)"
-    figure = _dots("figure_outcome_lift", caption, curves.lifts(results), label)
+    yield _dots("figure_outcome_lift", caption, curves.lifts(results), label)
     caption = "Outcome lift in figures, by reading."
-    table = Exhibit("outcome_lift", caption, growth.outcome_lift(results))
-    return Section("Outcome lift of plans", [figure, table])
+    yield Exhibit("outcome_lift", caption, growth.outcome_lift(results))
 
 
-def _rest(results: Results) -> Section:
+def _rest(results: Results) -> Iterator[Exhibit]:
     """Decision thresholds, and certificates by group."""
     caption = (
         "Sets with a rare class through a decision threshold: the same model by majority "
         "and balanced."
     )
-    threshold = Exhibit("thresholds", caption, growth.thresholds(results))
+    yield Exhibit("thresholds", caption, growth.thresholds(results))
     digits = DIGITS | dict.fromkeys(("risk", "bound", "test risk"), 3)
-    groups = Exhibit("groups", "Certificates by group.", promises.groups(results), digits)
-    return Section("Decision thresholds, and certificates by group", [threshold, groups])
+    yield Exhibit("groups", "Certificates by group.", promises.groups(results), digits)
+
+
+SECTIONS: tuple[tuple[Callable[[Results], Iterator[Exhibit]], str, str], ...] = (
+    (
+        _claims,
+        "What must hold",
+        "Each claim with what was measured, the sets where it fails, and yes or no.",
+    ),
+    (_data, "Data sets", ""),
+    (
+        _frontier,
+        "Recourse as EDFA asks on (Figures 3 and 4)",
+        "Recourse options, semifactual features, accuracy and the active "
+        "share of the blanket as EDFA asks on.",
+    ),
+    (_acquired, "Features acquired, and how good the counterfactuals are (Tables 2 and 3)", ""),
+    (
+        _policies,
+        "All policies (Figures 5 to 10)",
+        "All policies under the same blanket: recourse options, accuracy, active "
+        "share, features outside the blanket.",
+    ),
+    (_early, "Acting early (Figures 11 to 13)", ""),
+    (_ablations, "Ablations (Figures 14 to 17)", ""),
+    (_examples, "Examples in words (Figures 18 and 19)", ""),
+    (_bayes_net, "A Bayesian network, the model that matches the blanket", ""),
+    (
+        _equal_cost,
+        "Policies at equal cost",
+        "At the budget's end a policy that buys more has more; here "
+        "every policy has spent the same.",
+    ),
+    (_first, "The cost to the first recourse", ""),
+    (
+        _certified,
+        "Certified cost by bound, policy and searcher",
+        "What acting early costs where it is certified: under the paper's loss, "
+        "and under the advisor's own promise.",
+    ),
+    (_lift, "Outcome lift of plans", ""),
+    (_rest, "Decision thresholds, and certificates by group", ""),
+)
+"""What makes the exhibits of each section, its title, and the words below it: first the paper's,
+then those beyond it."""
+
+
+def sections(results: Results) -> list[Section]:
+    """Everything that a report shows, in its order.
+
+    Parameters
+    ----------
+    results
+        The results of a study, best a ``View``: several sections read the same table.
+
+    Returns
+    -------
+    list of Section
+        All sections, also those without any data.
+
+    Examples
+    --------
+    >>> class Nothing:
+    ...     def frame(self, measure, table):
+    ...         return pd.DataFrame()
+    >>> parts = sections(Nothing())
+    >>> parts[1].title, parts[1].present, parts[1].left_out
+    ('Data sets', [], ['table_1_sets'])
+    """
+    return [Section(name, [*make(results)], text) for make, name, text in SECTIONS]

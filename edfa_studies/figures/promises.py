@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from edfa.certification import critical_losses, floor, hb_ucb, zones
+from edfa.certification import critical_losses, floor, zones
 from edfa_studies.figures.style import (
     BLACK,
     COST,
@@ -191,7 +191,8 @@ def _draw_zones(ax: "Axes", alpha: float, people: Any, top: float) -> None:
     ``people`` are numbers of people, rising, (points,); ``top`` is the largest risk shown.
     """
     certified = np.maximum(critical_losses(people, alpha, DELTA), 0) / people
-    hopeless = np.array([_hopeless(n, alpha) for n in people.tolist()])
+    # the least risk whose lower bound lies above alpha: gains are the losses of a test at 1 - alpha
+    hopeless = np.minimum((people - critical_losses(people, 1 - alpha, DELTA)) / people, 1.0)
     # Losses are whole people, so the borders are saws; drawn are the borders from which on every n
     # is on one side.
     certified = np.minimum.accumulate(certified[::-1])[::-1]
@@ -199,13 +200,6 @@ def _draw_zones(ax: "Axes", alpha: float, people: Any, top: float) -> None:
     borders = [np.zeros(len(people)), certified, hopeless, np.full(len(people), top)]
     for zone, low, high in zip(NAMES["status"], borders, borders[1:], strict=False):
         ax.fill_between(people, low, high, color=colour("status", zone), linewidth=0, zorder=0)
-
-
-def _hopeless(n: int, alpha: float) -> float:
-    """The least observed risk of n people whose lower bound lies above alpha."""
-    risks = np.arange(n + 1) / n
-    above = 1 - np.asarray(hb_ucb(1 - risks, np.full(n + 1, n), DELTA)) > alpha
-    return float(risks[np.argmax(above)]) if above.any() else 1.0
 
 
 def draw_all_limits(figure: "Figure", frame: pd.DataFrame) -> "Figure":

@@ -5,7 +5,7 @@ counterfactuals.
 columns of their own, right after ours, with names that end in ``IN_PAPER``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -43,19 +43,20 @@ def sets(results: Results) -> pd.DataFrame:
     numbers, words = [*sizes, "start", "base_rate"], ["target", "favourable"]
     rows = rows_of(results, "sets", "set", numbers, words).drop_duplicates("data")
     table = rows[["data", *sizes]].copy()
-    table[f"features{IN_PAPER}"] = _printed(rows["data"], "sets", "features")
+    table[f"features{IN_PAPER}"] = _printed("sets", rows["data"])["features"].to_numpy()
     table[["start", *words, "base rate"]] = rows[["start", *words, "base_rate"]]
     found = rows_of(results, "sets", "blanket", ["size"]).drop_duplicates(["data", "blanket"])
     for name in ordered("blanket", found["blanket"]):
         of_blanket = found[found["blanket"] == name].set_index("data")["size"]
         table[title("blanket", name)] = table["data"].map(of_blanket)
-    table[f"blanket{IN_PAPER}"] = _printed(rows["data"], "features_acquired", "blanket")
+    printed = _printed("features_acquired", rows["data"])["blanket"]
+    table[f"blanket{IN_PAPER}"] = printed.to_numpy()
     return shown(table, ["data"])
 
 
-def _printed(sets: "pd.Series[Any]", table: str, column: str) -> "pd.Series[Any]":
-    """What the paper prints for each of these sets, in a column of one of its tables."""
-    return sets.map({name: values.get(column) for name, values in PAPER[table].items()})
+def _printed(table: str, sets: Iterable[Any]) -> pd.DataFrame:
+    """What the paper prints in one of its tables, a row for each of these sets."""
+    return pd.DataFrame.from_dict(PAPER[table], orient="index").reindex([*sets])
 
 
 def features_acquired(results: Results) -> pd.DataFrame:
@@ -78,24 +79,21 @@ def features_acquired(results: Results) -> pd.DataFrame:
     rows = over_seeds(rows[rows["policy"].isin(COMPARED)], [*GROUP, "policy"], columns)
     # unlike pivot_table, it has a row where nothing was measured
     ours = rows.pivot(index=GROUP, columns="policy", values="features")  # noqa: PD010
-    sizes = rows.groupby(GROUP)[["n_features", "blanket_size"]].first()
-    table = sizes.rename(
-        columns={"n_features": "features", "blanket_size": "MB size"}
-    ).reset_index()
-    table[f"MB size{IN_PAPER}"] = _printed(table["data"], "features_acquired", "blanket")
+    paper = _printed("features_acquired", ours.index.get_level_values("data"))
+    groups = rows.groupby(GROUP)
+    table = groups[["n_features", "blanket_size"]].first()
+    table.columns = pd.Index(["features", "MB size"])
+    table[f"MB size{IN_PAPER}"] = paper["blanket"].to_numpy()
     for name in (name for name in COMPARED if name in ours):
-        table[title("policy", name)] = ours[name].to_numpy()
-        if name in PAPER["features_acquired"]["adult"]:
-            paper = _printed(table["data"], "features_acquired", name)
-            table[f"{title('policy', name)}{IN_PAPER}"] = paper
-    table["differs"] = [
-        order_sign(ours.loc[key].to_dict(), PAPER["features_acquired"].get(key[0], {}))
-        for key in ours.index
-    ]
-    return shown(table.assign(seeds=rows.groupby(GROUP)["seeds"].min().to_numpy()), GROUP)
+        table[title("policy", name)] = ours[name]
+        if name in paper:
+            table[f"{title('policy', name)}{IN_PAPER}"] = paper[name].to_numpy()
+    both = zip(ours.to_dict("records"), paper.to_dict("records"), strict=True)
+    table["differs"] = [order_sign(*row) for row in both]
+    return shown(table.assign(seeds=groups["seeds"].min()).reset_index(), GROUP)
 
 
-def order_sign(ours: Mapping[str, float], paper: Mapping[str, float]) -> str:
+def order_sign(ours: Mapping[Any, float], paper: Mapping[Any, float]) -> str:
     """The sign for a row of counts: "" if the paper's order is ours.
 
     >>> order_sign({"edfa": 3, "dime": 9}, {"edfa": 2, "dime": 5})

@@ -57,9 +57,9 @@ class View:
         self._read = cache(partial(store.frame, keys=keys))
 
     def frame(self, measure: str, table: str) -> pd.DataFrame:
-        """All rows of a table, label columns first."""
+        """All rows of a table, label columns first; not to be changed."""
         rows: pd.DataFrame = self._read(measure, table)
-        return rows.reset_index(drop=True)
+        return rows
 
 
 def rows_of(

@@ -146,14 +146,13 @@ def test_needs_come_first_and_cells_as_early_as_they_can(tmp_path, jobs):
     place = str(tmp_path)
     tasks = []
     for unit in "abc":
-        tasks.append(Task(f"model {unit}", note, (place, f"model {unit}"), (), shared=True))
+        tasks.append(Task(f"model {unit}", note, (place, f"model {unit}"), ()))
         tasks.append(
             Task(
                 f"path {unit}",
                 note,
                 (place, f"path {unit}", [f"model {unit}"]),
                 (f"model {unit}",),
-                shared=True,
             )
         )
         needs = (f"path {unit}", f"model {unit}", "in the cache already")
@@ -161,14 +160,13 @@ def test_needs_come_first_and_cells_as_early_as_they_can(tmp_path, jobs):
     outcomes = collect(tasks, jobs)
     assert all(outcome.error is None for outcome in outcomes.values())
     assert outcomes["cell a"].result == "cell a"
-    assert outcomes["path a"].result is None  # shared: not sent back
     if jobs == 1:
         assert list(outcomes) == [task.key for task in tasks]
 
 
 def test_what_needs_a_failed_task_is_done_all_the_same(tmp_path):
     tasks = [
-        Task("bad", int, ("x",), shared=True),
+        Task("bad", int, ("x",)),
         Task("cell", note, (str(tmp_path), "cell"), ("bad",)),
     ]
     outcomes = collect(tasks)
