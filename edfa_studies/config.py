@@ -591,21 +591,21 @@ def select(cells: Sequence[Cell], only: str) -> tuple[Cell, ...]:
     >>> {cell.data.name for cell in select(cells, "data=german,measure=growth")}
     {'german'}
     """
-    described = [(cell, cell.description) for cell in cells]
+    described = [cell.description for cell in cells]
     wanted: dict[str, set[str]] = {}
-    for pair in filter(None, (text.strip() for text in only.split(","))):
-        key, equals, value = (text.strip() for text in pair.partition("="))
+    for pair in filter(None, map(str.strip, only.split(","))):
+        key, equals, value = map(str.strip, pair.partition("="))
         if not equals:
             raise SettingError(f"only: pairs such as data=german,policy=edfa, not {pair!r}")
-        if described and key not in described[0][1]:
-            raise UnknownNameError("key for --only", key, described[0][1])
-        known = dict.fromkeys(description[key] for _, description in described)
+        if described and key not in described[0]:
+            raise UnknownNameError("key for --only", key, described[0])
+        known = dict.fromkeys(description[key] for description in described)
         if value not in known:
             raise UnknownNameError(f"{key} in this study", value, known)
         wanted.setdefault(key, set()).add(value)
     chosen = tuple(
         cell
-        for cell, description in described
+        for cell, description in zip(cells, described, strict=True)
         if all(description[key] in values for key, values in wanted.items())
     )
     if not chosen:

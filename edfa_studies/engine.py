@@ -179,13 +179,13 @@ def run_study(
 
     def write(outcome: Outcome) -> None:
         nonlocal now
-        cell = study.get(outcome.key)  # None for shared work
-        if cell is not None and outcome.error is None:
-            store.save(cell, outcome.result, outcome.seconds, outcome.attempts)
-            now = replace(now, done=now.done + 1)
-        elif cell is not None:
-            store.fail(cell, outcome.error or "", outcome.seconds, outcome.attempts)
-            now = replace(now, failed=now.failed + 1)
+        if (cell := study.get(outcome.key)) is not None:  # else it is shared work
+            if outcome.error is None:
+                store.save(cell, outcome.result, outcome.seconds, outcome.attempts)
+                now = replace(now, done=now.done + 1)
+            else:
+                store.fail(cell, outcome.error, outcome.seconds, outcome.attempts)
+                now = replace(now, failed=now.failed + 1)
         show(now)
 
     tasks = _tasks([cell for key, cell in study.items() if key not in done | failed], Path(cache))

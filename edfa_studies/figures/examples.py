@@ -22,8 +22,8 @@ __all__ = ["Card", "cards_size", "draw_cards", "people_cards", "transition_cards
 
 LETTERS = 40  # in a line of a card
 MOST_FACTS = 7  # listed on a card; the rest are counted
-Block = tuple[str, list[str], str]
-"""The heading of some lines on a card, the lines, and their colour."""
+Block = tuple[str, str, str]
+"""The heading of some lines on a card, the lines as one text, and their colour."""
 
 
 @dataclass(frozen=True)
@@ -35,24 +35,16 @@ class Card:
     data
         The title of the data set it is from.
     blocks
-        For each block its heading, its lines, and their colour.
+        For each block its heading, its lines as one text, and their colour.
     """
 
     data: str
     blocks: list[Block]
 
     @property
-    def wrapped(self) -> list[tuple[str, str, str]]:
-        """The blocks with their lines wrapped, as one text each."""
-        return [
-            (name, "\n".join(fill(line, LETTERS, subsequent_indent="   ") for line in lines), ink)
-            for name, lines, ink in self.blocks
-        ]
-
-    @property
     def height(self) -> int:
         """The number of lines that the card takes."""
-        return int(sum(text.count("\n") + 3.1 for _, text, _ in self.wrapped)) + 1
+        return int(sum(text.count("\n") + 3.1 for _, text, _ in self.blocks)) + 1
 
 
 def transition_cards(frame: pd.DataFrame) -> list[Card]:
@@ -90,7 +82,10 @@ def _transition(row: "pd.Series[Any]") -> list[Block]:
         f"Now decisive: {row['feature']}: {row['from']} → {row['to']}",
         f"Decision then: {row['reached']}",
     ]
-    return [("Pre: only semifactuals", before, GREY), ("Post: a counterfactual", after, RED)]
+    return [
+        ("Pre: only semifactuals", _wrapped(before), GREY),
+        ("Post: a counterfactual", _wrapped(after), RED),
+    ]
 
 
 def _person(row: "pd.Series[Any]") -> Block:
@@ -104,7 +99,11 @@ def _person(row: "pd.Series[Any]") -> Block:
     ]
     # in brackets, as in the paper, how many of the facts lie outside the blanket
     steps = f"{title('policy', row['policy'])}: {int(row['steps'])} steps ({int(row['outside'])})"
-    return steps, lines, RED if row["policy"] == "edfa" else GREY
+    return steps, _wrapped(lines), RED if row["policy"] == "edfa" else GREY
+
+
+def _wrapped(lines: list[str]) -> str:
+    return "\n".join(fill(line, LETTERS, subsequent_indent="   ") for line in lines)
 
 
 def _listed(facts: Any) -> tuple[list[str], str]:
@@ -150,7 +149,7 @@ def _draw_card(ax: "Axes", card: Card, height: int) -> None:
     ax.spines[:].set_visible(False)
     ax.set_title(fill(card.data, LETTERS - 6), loc="left", fontweight="bold")
     y = 0.2
-    for name, text, ink in card.wrapped:
+    for name, text, ink in card.blocks:
         rows = text.count("\n") + 1
         box = FancyBboxPatch(
             (0.01, y), 0.98, rows + 1.6, boxstyle="round,pad=0,rounding_size=0.02", fc="#FAFAFA"
