@@ -5,7 +5,7 @@ has grids, each the cross of some lists of names, and sections that describe par
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -305,8 +305,8 @@ def _grid(values: Mapping[str, Any], shared: Mapping[str, Any], parts: Parts, wh
         The place in the file, for error messages.
     """
     measure = values.get("measure")
-    if measure is not None and measure not in MEASURES:
-        raise _name_place(UnknownNameError("measure", measure, MEASURES), f"{where}.measure")
+    if measure is not None:
+        _check_known("measure", measure, MEASURES, f"{where}.measure")
     used = MEASURES.get(str(measure), LISTS)
     for key in LISTS:
         if key in values and key not in used:
@@ -317,12 +317,11 @@ def _grid(values: Mapping[str, Any], shared: Mapping[str, Any], parts: Parts, wh
     lists = {key: [both[key]] for key in LISTS if isinstance(both.get(key), str)}
     grid = parse(Grid, both | lists, where)  # one name is a list of one
     for key in used:
-        names, known = getattr(grid, key), parts[key]
-        if not names:
+        if not getattr(grid, key):
             raise SchemaError(f"{where}.{key}: an empty list; nothing would be measured")
-        if unknown := [name for name in names if name not in known]:
+        for name in getattr(grid, key):
             what = "data set" if key == "data" else key
-            raise _name_place(UnknownNameError(what, unknown[0], known), f"{where}.{key}")
+            _check_known(what, name, parts[key], f"{where}.{key}")
     return grid
 
 
@@ -359,8 +358,7 @@ def _known_parts(
                 continue
             settings = dict(values)
             of = settings.pop("of", name if kind != "promise" or name in known else "paper")
-            if of not in known:
-                raise _name_place(UnknownNameError(kind, of, known), place)
+            _check_known(kind, of, known, place)
             parts[kind][name] = Part(name, known[of].of, {**known[of].settings, **settings})
     return parts
 
@@ -439,9 +437,7 @@ def _check_promise(promise: Mapping[str, Any], delta: float, where: str) -> None
     from edfa.certification.rcps import RecourseCertifier
     from edfa.certification.replay import SIGNALS
 
-    signals = (*SIGNALS, "auto")
-    if promise["signal"] not in signals:
-        raise _name_place(UnknownNameError("signal", promise["signal"], signals), f"{where}.signal")
+    _check_known("signal", promise["signal"], (*SIGNALS, "auto"), f"{where}.signal")
     if not promise["alphas"] or not promise["methods"]:
         raise SchemaError(f"{where}: at least one of alphas and one of methods")
     taken = keywords(RecourseCertifier).keys() - {"signal"}
@@ -466,6 +462,12 @@ def _check_directions(predictor: Part, sets: Iterable[Part], where: str) -> None
                 f"{where}.predictor: {predictor.name} cannot obey the directions on the card of "
                 f"{data.name}, which reading = 'card' asks for"
             )
+
+
+def _check_known(what: str, name: str, known: Collection[str], where: str) -> None:
+    """Refuse a name that is not known, with its place in the file and the nearest right one."""
+    if name not in known:
+        raise _name_place(UnknownNameError(what, name, known), where)
 
 
 def _name_place(error: E, where: str) -> E:

@@ -168,7 +168,7 @@ def run_study(
     ...     store.frame("sets", "blanket")[["data", "blanket", "size"]]
     Progress(total=1, done=1, failed=0, skipped=0)
          data blanket  size
-    0  german    eamb     5
+    0  german    eamb     6
     """
     study = {cell.key: cell for cell in cells}
     store.add(study.values())

@@ -337,15 +337,14 @@ class Materials:
 
         return self._get("predictor", fit, read)
 
-    def judge(self) -> Predictor:
+    def judge(self) -> SubsetXGB:
         """A model of everything, from the calibration people alone, that took no part in making
         plans.
         """
         calibration = self.table.calibration
-        judge: Predictor = self._share(SubsetXGB(seed=1).fit(calibration.X, calibration.y))
-        return judge
+        return self._share(SubsetXGB(seed=1).fit(calibration.X, calibration.y))
 
-    def _share(self, model: Any) -> Any:
+    def _share(self, model: T) -> T:
         """The model, whose subset models all processes share if it is an XGBoost."""
         if isinstance(model, SubsetXGB):
             model.cache_in(self.root / "subsets", SUBSET_MODELS)

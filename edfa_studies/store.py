@@ -143,9 +143,8 @@ class Store(Database):
             it is open, done or failed, its seconds, attempts and error.
         """
         rows = self._select(sa.select(*(CELLS.c[name] for name in STATUS)))
-        frame = pd.DataFrame(
-            sorted(map(tuple, rows), key=lambda row: (row[1:8], row[0])), columns=list(STATUS)
-        )
+        frame = pd.DataFrame(map(tuple, rows), columns=list(STATUS))
+        frame = frame.sort_values([*STATUS[1:8], "key"], ignore_index=True)
         return frame.astype({"seed": "int64", "seconds": "float64", "attempts": "int64"})
 
     def done(self) -> set[str]:

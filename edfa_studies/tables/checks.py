@@ -162,7 +162,7 @@ def _by_model(
         return
     holds = (edfa <= best + slack)[edfa.notna() & best.notna()]
     for predictor in ordered("predictor", {key[0] for key in holds.index}):
-        verdicts = holds.xs(predictor).to_dict()
+        verdicts = {str(name): bool(value) for name, value in holds[predictor].items()}
         needed = len(verdicts) - misses * len(verdicts) // len(PAPER_SETS)
         yield _row(claim, predictor, verdicts, needed)
 

@@ -88,10 +88,7 @@ def side_by_side(results: Results, count: int = 3) -> pd.DataFrame:
     pairs = in_order(pairs.fillna(dict.fromkeys(PERSON_NUMBERS, 0)), ["data", "policy", "person"])
     pairs = pairs.sort_values(PERSON_NUMBERS, ascending=False, kind="stable")
     pairs = pairs.drop_duplicates("data").head(count)
-    table = []
-    for example, pair in enumerate(pairs.to_dict("records"), 1):
-        common = {"example": example} | {name: pair[name] for name in keys}
-        table += [
-            common | {name: pair[f"{name}{suffix}"] for name in SHOWN} for suffix in ("", "_edfa")
-        ]
-    return pd.DataFrame(table)
+    pairs = pairs.assign(example=range(1, len(pairs) + 1)).set_index(["example", *keys])
+    ours = pairs[[f"{name}_edfa" for name in SHOWN]].set_axis(SHOWN, axis=1)
+    table = pd.concat([pairs[SHOWN], ours]).reset_index()
+    return table.sort_values("example", kind="stable", ignore_index=True)
