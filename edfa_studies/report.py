@@ -5,6 +5,7 @@ files.
 templates, and replaces the folder of the report at once.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -189,4 +190,4 @@ def anchor(title: str) -> str:
     >>> anchor("Ablations (Figures 14 to 17)")
     'ablations-figures-14-to-17'
     """
-    return "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())
+    return "-".join(re.findall(r"[^\W_]+", title.lower()))

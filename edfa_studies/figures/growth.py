@@ -283,7 +283,7 @@ def draw_sets(figure: "Figure", frame: pd.DataFrame) -> "Figure":
 
 
 def first_costs(results: Results) -> pd.DataFrame:
-    """The cost to the first recourse, a share of the price of everything.
+    """The cost to the first recourse, a share of the price of everything beyond the start set.
 
     Returns
     -------

@@ -65,8 +65,8 @@ def render(draw: Draw, name: str, size: tuple[float, float]) -> tuple[str, bytes
 def compact(document: str) -> str:
     """Make an SVG document of matplotlib smaller without changing what is seen.
 
-    Coordinates keep a tenth of a point, all texts have one font, and ids that nothing refers to and
-    groups without attributes are left out.
+    Coordinates keep one decimal, numbers below 1 two; all texts have one font; ids that nothing
+    refers to and groups without attributes are left out.
 
     Examples
     --------

@@ -6,7 +6,6 @@ frame or NaN.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache, partial
 from typing import Any, Protocol
 
 import pandas as pd
@@ -54,12 +53,14 @@ class View:
     """
 
     def __init__(self, store: Any, keys: Collection[str] | None = None) -> None:
-        self._read = cache(partial(store.frame, keys=keys))
+        self._store, self._keys = store, keys
+        self._frames: dict[tuple[str, str], pd.DataFrame] = {}
 
     def frame(self, measure: str, table: str) -> pd.DataFrame:
         """All rows of a table, label columns first; not to be changed."""
-        rows: pd.DataFrame = self._read(measure, table)
-        return rows
+        if (measure, table) not in self._frames:
+            self._frames[measure, table] = self._store.frame(measure, table, self._keys)
+        return self._frames[measure, table]
 
 
 def rows_of(
