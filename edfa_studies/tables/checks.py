@@ -160,9 +160,10 @@ def _by_model(
     edfa, best = means.get("edfa"), means.drop(columns="edfa", errors="ignore").min(axis=1)
     if edfa is None:
         return
-    holds = (edfa <= best + slack)[edfa.notna() & best.notna()]
-    for predictor in ordered("predictor", {key[0] for key in holds.index}):
-        verdicts = {str(name): bool(value) for name, value in holds[predictor].items()}
+    measured = edfa.notna() & best.notna()
+    holds: dict[Any, Any] = (edfa <= best + slack)[measured].to_dict()
+    for predictor in ordered("predictor", {key[0] for key in holds}):
+        verdicts = {key[1]: bool(value) for key, value in holds.items() if key[0] == predictor}
         needed = len(verdicts) - misses * len(verdicts) // len(PAPER_SETS)
         yield _row(claim, predictor, verdicts, needed)
 
