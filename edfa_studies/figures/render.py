@@ -70,7 +70,7 @@ def compact(document: str) -> str:
 
     Examples
     --------
-    >>> compact('<svg a="1.23456"><g><path d="M 0.12345 12.3456"/></g></svg>').splitlines()[1][-38:]
+    >>> compact('<svg a="1.23456"><g><path d="M 0.12345 12.3456"/></g></svg>').splitlines()[1][-37:]
     'a="1.2"><path d="M 0.12 12.3"/></svg>'
     """
     used = set(re.findall(r'(?:url\(|href=")#([^)"]+)', document))
