@@ -40,9 +40,6 @@ class Part:
     of: str
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def __hash__(self) -> int:
-        return hash((self.name, hash_json(self.content)))
-
     @property
     def content(self) -> dict[str, Any]:
         """What it is, whatever it is called."""

@@ -47,8 +47,9 @@ from edfa_studies.cells import Cell, Part, hash_json
 __all__ = ["Materials", "PartName", "Product", "ProductFolder", "make", "products"]
 
 PartName = Literal["calibration", "test"]
-Hashes = dict[Part, str | None]
-"""The SHA-256 of the files behind data sets; None for one that comes from OpenML."""
+Hashes = dict[str, str | None]
+"""The SHA-256 of the files behind data sets, by the digest of what a cell says about them; None for
+one that comes from OpenML."""
 T = TypeVar("T")
 RECIPE = 1  # raised when a product of the same description is made in another way
 SUBSET_MODELS = 64  # subset models in memory, for each model
@@ -217,10 +218,10 @@ def data_key(cell: Cell, hashes: Hashes) -> str:
 
     ``hashes`` has the hashes of data sets that are known; that of the cell is added.
     """
-    data, settings = cell.data, cell.settings
-    if data not in hashes:
-        hashes[data] = _content_hash(data)
-    content = [data.content, hashes[data], settings["cap"], settings["split"]]
+    data, settings, said = cell.data, cell.settings, hash_json(cell.data.content)
+    if said not in hashes:
+        hashes[said] = _content_hash(data)
+    content = [data.content, hashes[said], settings["cap"], settings["split"]]
     return hash_json([*content, edfa.__version__, RECIPE])
 
 

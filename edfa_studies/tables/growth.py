@@ -30,6 +30,7 @@ __all__ = ["ablations", "equal_cost", "first_recourse", "models", "outcome_lift"
 
 GROUP = ["data", "predictor", "blanket", "policy"]
 CURVES = ["recourse", "accuracy"]
+AT_END = ["accuracy", "base_rate", "recourse", "any_recourse", "active"]
 SHARES = (0.25, 0.5, 0.75)  # of the cost of everything, where policies are compared
 NAMES = {
     "base_rate": "base rate",
@@ -165,7 +166,7 @@ def models(results: Results) -> pd.DataFrame:
         One row for each data set, blanket and model: accuracy, base rate, recourse options, the
         share of people with recourse, active share, features and cost.
     """
-    columns = ["accuracy", "base_rate", "recourse", "any_recourse", "active", "features", "cost"]
+    columns = [*AT_END, "features", "cost"]
     rows = growth_rows(results, "end", columns)
     rows = one_searcher(rows[rows["policy"] == "edfa"])
     return summary(rows, ["data", "blanket", "predictor"], columns, names=NAMES)
@@ -188,8 +189,7 @@ def thresholds(results: Results) -> pd.DataFrame:
         One row for each data set, blanket, policy and model, of the models that were measured both
         ways.
     """
-    columns = ["accuracy", "base_rate", "recourse", "any_recourse", "active"]
-    columns += ["first_share", "first_cost"]
+    columns = [*AT_END, "first_share", "first_cost"]
     rows = one_searcher(growth_rows(results, "end", columns))
     rows = rows.assign(model=rows["predictor"].astype(str).str.removesuffix("-balanced"))
     rows = matching(rows, ["data", "model"], rows[rows["model"] != rows["predictor"]])
