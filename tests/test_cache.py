@@ -97,7 +97,7 @@ def test_tests_of_independence_are_the_same_however_much_is_forgotten():
     testers = [DataTester(source), DataTester(source.take(np.arange(source.n)))]
     few = testers[1]
     few.source._strata.bound(2)
-    few._spline_tests._shared.bound(2)
+    few._correlation_tests._shared.bound(2)
     asked = [(0, 1, (2, 3)), (4, 5, (2, 3)), (0, 6, (1,)), (7, 8, (2, 3, 9)), (0, 1, (2, 4))]
 
     def ask(tester):
@@ -111,7 +111,7 @@ def test_tests_of_independence_are_the_same_however_much_is_forgotten():
 
     shared, forgotten = map(ask, testers)
     assert shared == forgotten
-    assert len(testers[0]._spline_tests._shared) > len(few._spline_tests._shared) == 2
+    assert len(testers[0]._spline_tests._shared) > len(few._correlation_tests._shared) == 2
     assert len(testers[0].source._strata) > len(few.source._strata) == 2
 
 

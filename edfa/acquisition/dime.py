@@ -1,13 +1,14 @@
 """DIME: a value network that learns how much each feature would lower the loss.
 
+It is trained together with a network that predicts classes from any subset of features; ``DIME``
+asks for the feature with the largest value per cost.
+
 Gadgil, Covert, Lee (2024), Estimating conditional mutual information for dynamic feature selection.
 """
 
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Literal
 
 import numpy as np
 
@@ -58,10 +59,6 @@ class DIME(LearnedPolicy):
         passes in each of the three stages that train both networks.
     batch_size, learning_rate
         Rows in a step of training, and Adam's learning rate.
-    stop, limit
-        ``"budget"``: ask as long as there is money. ``"penalised"``: while the best value per cost
-        is at least ``limit``. ``"confidence"``: until the likeliest class has a probability of
-        ``limit``.
     device
         Where it is trained, in torch's words; ``"auto"``: on a GPU if there is one.
 
@@ -87,31 +84,20 @@ class DIME(LearnedPolicy):
     epochs: int = 6
     batch_size: int = 256
     learning_rate: float = 1e-3
-    stop: Literal["budget", "penalised", "confidence"] = "budget"
-    limit: float = 0.0
     device: str = "auto"
     networks = ("predictor_", "value_")
     above_zero = ("width", "steps", "epochs", "batch_size", "learning_rate")
-    choices = MappingProxyType({"stop": ("budget", "penalised", "confidence")})
 
     def score(self, people: People) -> Float64Array:
-        """The value network's estimate for each open feature (people, features), at most the
-        entropy that is left.
+        """The value network's estimate for each feature that may be asked, (people, features).
 
-        NaN where a feature is not to be asked, or the person is to be asked nothing more.
+        It lies between zero and the entropy of the predictor's classes that is left; NaN elsewhere.
         """
         positions, mask = self._inputs(people)
         with one_thread(), torch.no_grad():
             logits = answer(self.predictor_, positions, mask)
             values = self._values(positions, mask, logits).double().numpy()
-            confidence = logits.softmax(dim=1).max(dim=1).values.numpy()
-        scores = np.where(people.askable, values, np.nan)
-        if self.stop == "confidence":
-            scores[confidence >= self.limit] = np.nan
-        if self.stop == "penalised":
-            worth = np.where(people.askable, values / np.maximum(people.costs, 1e-12), -np.inf)
-            scores[worth.max(axis=1) < self.limit] = np.nan
-        return scores
+        return np.where(people.askable, values, np.nan)
 
     def _build(self) -> None:
         knots = [len(k) for k in self.knots_]
@@ -126,10 +112,10 @@ class DIME(LearnedPolicy):
         return share * entropy(logits)[:, None]
 
     def _learn(self, data: TrainingData, progress: Progress | None) -> None:
-        networks = self._build_on(data.classes.device)
+        networks = self._build_on(data.device)
         train, check = inner_split(data.classes.cpu().numpy(), self.seed)
         rows, held_out = (
-            torch.from_numpy(part).to(data.classes.device)
+            torch.from_numpy(part).to(data.device)
             for part in (train, check if len(check) else train)
         )
         report = progress or (lambda done, total: None)
@@ -137,8 +123,7 @@ class DIME(LearnedPolicy):
         optimiser = torch.optim.Adam(self.predictor_.parameters(), lr=self.learning_rate)
         self.predictor_.train()
         for epoch in range(self.pretrain):
-            for batch in shuffled(rows, self.batch_size):
-                descend(optimiser, data.masked_loss(self.predictor_, batch))
+            data.train_masked(self.predictor_, optimiser, rows, self.batch_size)
             report(epoch + 1, total)
         best_loss = self._held_out_loss(data, held_out)
         best_weights = copy.deepcopy(networks.state_dict())

@@ -1,5 +1,8 @@
-"""GSMRL (bin surrogate): an agent that learns the order, and when to stop, with hints from a
-generative model.
+"""GSMRL (bin surrogate): an agent that learns the order of questions, with hints from a generative
+model.
+
+A surrogate model of features and outcome shapes the rewards, and tells the agent what it expects of
+the features that are not known; the agent is trained by proximal policy optimisation.
 
 Li, Oliva (2021), Active feature acquisition with generative surrogate models.
 """
@@ -20,7 +23,6 @@ with extra("neural", "GSMRL"):
 from edfa.acquisition.learned import (
     LearnedPolicy,
     TrainingData,
-    acquire_one,
     answer,
     descend,
     entropy,
@@ -43,8 +45,18 @@ CLIP, DISCOUNT, ENTROPY_BONUS = 0.2, 0.95, 0.01
 class _Episodes:
     """What the agent saw, did and earned: one entry for each step that was played.
 
-    Observations (entries, inputs), which actions were closed (entries, actions), the action, its
-    log probability, its advantage and the return that the critic is to predict (entries,).
+    Parameters
+    ----------
+    observation
+        What the agent saw, (entries, inputs).
+    closed
+        Which actions it could not choose, (entries, actions).
+    action, log_probability
+        What it chose, and the log probability of that, (entries,).
+    advantage
+        How much better that turned out than expected, standardised, (entries,).
+    target
+        The return that the critic is to predict, (entries,).
     """
 
     observation: Tensor
@@ -65,13 +77,8 @@ class GSMRL(LearnedPolicy):
     seed
         Decides the first weights, the masks, the rows and the actions in training.
     reward
-        ``"paper"``: the drop in entropy less the price at each step, and less the loss at the end.
-        ``"dense"``: the log probability of the true class after each step as well, which learns
-        faster.
-    price
-        What a unit of cost takes off the reward.
-    stop
-        Whether the agent may stop by itself; otherwise the budget ends a run.
+        ``"paper"``: the drop in entropy at each step, less the loss at the end. ``"dense"``: the
+        log probability of the true class after each step as well, which learns faster.
     steps, rounds, episodes
         Number of questions in an episode, of rounds of learning, and of episodes in a round.
     pretrain
@@ -100,8 +107,6 @@ class GSMRL(LearnedPolicy):
 
     seed: int = 0
     reward: Literal["paper", "dense"] = "dense"
-    price: float = 0.0
-    stop: bool = False
     steps: int = 12
     pretrain: int = 30
     rounds: int = 150
@@ -114,9 +119,8 @@ class GSMRL(LearnedPolicy):
     choices = MappingProxyType({"reward": ("paper", "dense")})
 
     def score(self, people: People) -> Float64Array:
-        """The log probability with which the agent asks for each open feature (people, features).
-
-        NaN where a feature is not open; all NaN for whom the agent would rather stop.
+        """The log probability with which the agent asks for each feature that may be asked,
+        (people, features); NaN elsewhere.
         """
         positions, mask = self._inputs(people)
         with one_thread(), torch.no_grad():
@@ -124,26 +128,21 @@ class GSMRL(LearnedPolicy):
                 self.bins_.codes(np.column_stack([people.X, np.zeros(len(people))]))
             )
             observation = self._observe(positions, codes, mask)[0]
-            logs = self._act(observation, torch.from_numpy(~people.askable))[1].double().numpy()
-        scores = np.where(people.askable, logs[:, :-1], np.nan)
-        if self.stop:
-            scores[logs[:, -1] >= logs[:, :-1].max(axis=1)] = np.nan
-        return scores
+            closed = _close(torch.from_numpy(~people.askable))
+            logs = self._act(observation, closed).double().numpy()
+        return np.where(people.askable, logs[:, :-1], np.nan)
 
-    def _act(self, observation: Tensor, taken: Tensor) -> tuple[Tensor, Tensor]:
-        """Which actions are closed, and the log probability of every action, (rows, actions).
-
-        ``taken`` (rows, features) are features that cannot be asked for; the last action stops.
-        """
-        closed = torch.cat([taken, torch.full_like(taken[:, :1], not self.stop)], dim=1)
-        logits = self.actor_(observation).masked_fill(closed, -torch.inf)
-        return closed, logits.log_softmax(dim=1)
+    def _act(self, observation: Tensor, closed: Tensor) -> Tensor:
+        """The log probability of every action, (rows, actions); ``closed`` ones have none."""
+        return self.actor_(observation).masked_fill(closed, -torch.inf).log_softmax(dim=1)
 
     def _build(self) -> None:
         knots, classes = [len(k) for k in self.knots_], len(self.prior_)
         self.surrogate_ = self.bins_.network
         self.predictor_ = MaskedNet(knots, classes, HIDDEN)
         width = sum(len(t) for t in self.bins_.typical) + 5 * len(knots) + classes
+        # DEVIATION: the agent has an action that stops, as the paper's, but cannot choose it: the
+        # budget ends a run.
         self.actor_, self.critic_ = _head(width, len(knots) + 1), _head(width, 1)
         # For each feature, where the logits of its bins are (-1: no bin) and what its bins count
         # as, on a common scale.
@@ -189,22 +188,20 @@ class GSMRL(LearnedPolicy):
         # features alone.
         rows = np.column_stack([data.rows, data.classes.cpu().numpy()]).astype(np.float32)
         self.bins_ = Bins.of(rows, seed=self.seed, epochs=max(1, self.pretrain))
-        device = data.classes.device
-        self._build_on(device)
-        codes = torch.from_numpy(self.bins_.codes(rows)).to(device)
+        self._build_on(data.device)
+        codes = torch.from_numpy(self.bins_.codes(rows)).to(data.device)
         optimiser = torch.optim.Adam(self.predictor_.parameters(), lr=1e-3)
-        everybody = torch.arange(len(rows), device=device)
+        everybody = torch.arange(len(rows), device=data.device)
         for _ in range(self.pretrain):
-            for batch in shuffled(everybody, 256):
-                descend(optimiser, data.masked_loss(self.predictor_, batch))
+            data.train_masked(self.predictor_, optimiser, everybody, 256)
         for network in (self.predictor_, self.surrogate_):
             network.eval().requires_grad_(False)
         agent = [*self.actor_.parameters(), *self.critic_.parameters()]
         optimiser = torch.optim.Adam(agent, lr=self.learning_rate)
         for done in range(self.rounds):
-            chosen = torch.randint(len(rows), (self.episodes,), device=device)
+            chosen = torch.randint(len(rows), (self.episodes,), device=data.device)
             episodes = self._play(data, codes, chosen)
-            entries = torch.arange(len(episodes.action), device=device)
+            entries = torch.arange(len(episodes.action), device=data.device)
             for _ in range(4):
                 for part in shuffled(entries, 512):
                     descend(optimiser, self._loss(episodes, part), clipped=agent)
@@ -217,36 +214,31 @@ class GSMRL(LearnedPolicy):
         rows.
         """
         positions, classes, bins = data.positions[rows], data.classes[rows], codes[rows]
-        mask, alive = data.start_masks(len(rows)), torch.ones_like(rows, dtype=torch.bool)
-        steps = data.questions(self.steps)
+        mask, steps = data.start_masks(len(rows)), data.questions(self.steps)
         observation, logits = self._observe(positions, bins, mask)
         log: list[tuple[Tensor, ...]] = []
         for step in range(steps):
-            closed, logs = self._act(observation, mask)
-            action = torch.multinomial(logs.exp(), 1)[:, 0]
-            of_action = logs.gather(1, action[:, None])[:, 0]
-            stops, asked = action == len(data.costs), action.clamp(max=len(data.costs) - 1)
-            next_mask = torch.where(stops[:, None], mask, acquire_one(mask, asked))
-            next_observation, next_logits = self._observe(positions, bins, next_mask)
-            ends = stops | (step + 1 == steps)
-            cost = torch.where(stops, 0.0, data.costs[asked])
-            # The drop in entropy less the price, and the log probability of the true class at the
-            # end or at each step.
-            truth = next_logits.log_softmax(dim=1).gather(1, classes[:, None])[:, 0]
-            reward = entropy(logits) - entropy(next_logits) - self.price * cost
-            reward = reward + truth * (ends if self.reward == "paper" else 1.0)
-            worth = self.critic_(observation)[:, 0]
-            log.append((observation, closed, action, of_action, reward, worth, alive, ends))
-            alive = alive & ~ends
-            mask, observation, logits = next_mask, next_observation, next_logits
+            closed = _close(mask)
+            logs = self._act(observation, closed)
+            action = torch.multinomial(logs.exp(), 1)
+            mask = mask.scatter(1, action, True)
+            next_observation, next_logits = self._observe(positions, bins, mask)
+            # The drop in entropy, and the log probability of the true class at the end or at each
+            # step.
+            reward = entropy(logits) - entropy(next_logits)
+            if self.reward == "dense" or step + 1 == steps:
+                reward += next_logits.log_softmax(dim=1).gather(1, classes[:, None])[:, 0]
+            worth, chosen = self.critic_(observation)[:, 0], logs.gather(1, action)[:, 0]
+            log.append((observation, closed, action[:, 0], chosen, reward, worth))
+            observation, logits = next_observation, next_logits
         return _with_advantages(log)
 
     def _loss(self, episodes: _Episodes, part: Tensor) -> Tensor:
         """The loss of proximal policy optimisation on a part of the entries."""
         observation, closed = episodes.observation[part], episodes.closed[part]
-        logs = self._act(observation, closed[:, :-1])[1]
-        of_action = logs.gather(1, episodes.action[part][:, None])[:, 0]
-        ratio = (of_action - episodes.log_probability[part]).exp()
+        logs = self._act(observation, closed)
+        chosen = logs.gather(1, episodes.action[part][:, None])[:, 0]
+        ratio = (chosen - episodes.log_probability[part]).exp()
         advantage = episodes.advantage[part]
         gain = torch.minimum(ratio * advantage, ratio.clamp(1 - CLIP, 1 + CLIP) * advantage).mean()
         worth = self.critic_(observation)[:, 0]
@@ -275,28 +267,39 @@ def _head(width: int, outputs: int) -> nn.Sequential:
     )
 
 
-def _with_advantages(log: list[tuple[Tensor, ...]]) -> _Episodes:
-    """Steps with generalised advantage estimates, worked out backwards from the end; steps after
-    the end are left out.
-
-    Each step of ``log`` is, for all rows: observation, closed actions, action, its log probability,
-    reward, the critic's value, whether the episode was still going on, and whether it ends here.
+def _close(known: Tensor) -> Tensor:
+    """Which actions are closed, (rows, features + 1): asking for ``known`` features (rows,
+    features), and the last one, stopping.
     """
-    observation, closed, action, logs, reward, value, alive, ends = (
+    return nn.functional.pad(known, (0, 1), value=True)
+
+
+def _with_advantages(log: list[tuple[Tensor, ...]]) -> _Episodes:
+    """Steps with generalised advantage estimates, worked out backwards from the end.
+
+    Parameters
+    ----------
+    log
+        For each step, of all rows: the observation (rows, inputs), the closed actions (rows,
+        actions), the action, its log probability, the reward, and the critic's value, (rows,) each.
+
+    Returns
+    -------
+    _Episodes
+        An entry for each row of each step, step after step.
+    """
+    observation, closed, action, logs, reward, value = (
         torch.stack(p) for p in zip(*log, strict=True)
     )
-    advantage, next_value = torch.zeros_like(reward), torch.zeros_like(reward[0])
-    next_advantage = torch.zeros_like(reward[0])
+    advantage = torch.zeros_like(reward)
+    next_value = next_advantage = torch.zeros_like(reward[0])
     for step in reversed(range(len(reward))):
-        goes_on = (~ends[step]).float()
-        error = reward[step] + DISCOUNT * next_value * goes_on - value[step]
-        next_advantage = error + DISCOUNT * DISCOUNT * next_advantage * goes_on
+        error = reward[step] + DISCOUNT * next_value - value[step]
+        next_advantage = error + DISCOUNT * DISCOUNT * next_advantage
         advantage[step], next_value = next_advantage, value[step]
-    played = alive.flatten()
-    target = (advantage + value).flatten()[played]
-    flat = advantage.flatten()[played]
+    flat = advantage.flatten()
     scaled = (flat - flat.mean()) / (flat.std() + 1e-6)
     observation, closed, action, logs = (
-        part.flatten(0, 1)[played] for part in (observation, closed, action, logs)
+        part.flatten(0, 1) for part in (observation, closed, action, logs)
     )
-    return _Episodes(observation, closed, action, logs, scaled, target)
+    return _Episodes(observation, closed, action, logs, scaled, (advantage + value).flatten())

@@ -32,8 +32,7 @@ def expected_information(
     sampler: Sampler | SamplerName = "knn",
     model: Predictor | None = None,
 ) -> Float64Array:
-    """The expected information of each feature that is ``asked`` about, (people, features), in
-    nats; NaN elsewhere.
+    """The expected information of each feature that is ``asked`` about.
 
     Parameters
     ----------
@@ -50,6 +49,16 @@ def expected_information(
     model
         A fitted predictor that answers in place of the one that decides, if that is too slow or too
         rough for this.
+
+    Returns
+    -------
+    numpy.ndarray
+        (people, features), in nats; NaN for what was not asked about.
+
+    Raises
+    ------
+    UnknownNameError, SettingError
+        If there is no sampler of this name, or ``"exact"`` has no BayesNet to ask.
     """
     predictor, source = people.predictor if model is None else model, _find_sampler(people, sampler)
     asked = asked & ~people.known  # what is known has nothing left to tell
@@ -65,8 +74,8 @@ def expected_information(
         cases = np.full((len(facts), people.X.shape[1]), np.nan, dtype=np.float32)
         cases[:, mask] = facts
         draw = source.given(cases)
-        for feature in np.flatnonzero(needed.any(axis=0)):
-            of_case = _information(predictor, mask, facts, int(feature), *draw(int(feature)))
+        for feature in np.flatnonzero(needed.any(axis=0)).tolist():
+            of_case = _information(predictor, mask, facts, feature, *draw(feature))
             information[rows, feature] = np.where(needed[:, feature], of_case[case.ravel()], np.nan)
     return information
 
@@ -74,9 +83,16 @@ def expected_information(
 class InformationPolicy(Policy):
     """A policy that ranks features by expected information, with two settings for the estimate.
 
-    ``sampler`` and ``model`` are those of ``expected_information``; without a ``model`` the one
-    that decides is asked. ``fit`` fits a clone of ``model`` on the training people, ``model_``. A
-    policy that is used without ``fit`` takes ``model`` as it is, which must be fitted.
+    Parameters
+    ----------
+    sampler, model
+        As in ``expected_information``; without a ``model`` the one that decides is asked. A policy
+        that is used without ``fit`` takes ``model`` as it is, which must be fitted.
+
+    Attributes
+    ----------
+    model_
+        A clone of ``model``, fitted on the training people by ``fit``.
     """
 
     sampler: Sampler | SamplerName = "knn"
@@ -100,18 +116,15 @@ class InformationPolicy(Policy):
 
     def learnt_state(self) -> dict[str, Any]:
         """The model that estimates information, if it is fitted and not the one that decides."""
-        model = self._model
+        model = getattr(self, "model_", self.model)
         return {"model": model} if hasattr(model, "classes_") else {}
-
-    @property
-    def _model(self) -> Predictor | None:
-        return self.model_ if hasattr(self, "model_") else self.model
 
     def _information(self, people: People, asked: BoolArray) -> Float64Array:
         """The expected information of the features ``asked`` about, (people, features); NaN
         elsewhere.
         """
-        return expected_information(people, asked, self.sampler, self._model)
+        model = getattr(self, "model_", self.model)
+        return expected_information(people, asked, self.sampler, model)
 
 
 def _find_sampler(people: People, sampler: Sampler | SamplerName) -> Sampler:
@@ -164,12 +177,11 @@ def _information(
         facts[case], int(np.count_nonzero(mask[:feature])), values.ravel()[first], axis=1
     )
     probabilities = predictor.predict_known(with_feature, rows)
-    count = len(facts)
-    mean: Float64Array = np.stack(
-        [np.bincount(case, weights=weight * p, minlength=count) for p in probabilities.T], axis=1
+    *mean, mean_entropy = (
+        np.bincount(case, weights=weight * part, minlength=len(facts))
+        for part in (*probabilities.T, _entropy(probabilities))
     )
-    mean_entropy = np.bincount(case, weights=weight * _entropy(probabilities), minlength=count)
-    return np.maximum(_entropy(mean) - mean_entropy, 0)
+    return np.maximum(_entropy(np.stack(mean, axis=1)) - mean_entropy, 0)
 
 
 def _entropy(probabilities: Float64Array) -> Float64Array:

@@ -1,5 +1,8 @@
 """What the policies that train networks share: training rows as tensors, learnt state, folders
 without pickle.
+
+``LearnedPolicy`` is the base class; a subclass builds its networks in ``_build`` and trains them in
+``_learn`` on ``TrainingData``, with the few functions at the end of this module.
 """
 
 import json
@@ -73,15 +76,32 @@ class TrainingData:
     start: Tensor
     costs: Tensor
 
-    def masked_loss(self, network: nn.Module, rows: Tensor) -> Tensor:
-        """The cross-entropy of these rows under random masks with a uniform number of known
-        features.
+    @property
+    def device(self) -> torch.device:
+        """The device that trains."""
+        return self.positions.device
 
-        The start set is always known.
+    def train_masked(
+        self, network: nn.Module, optimiser: torch.optim.Optimizer, rows: Tensor, size: int
+    ) -> None:
+        """Train a network that predicts classes for one pass, under random masks.
+
+        The number of known features is uniform; the start set is always known.
+
+        Parameters
+        ----------
+        network, optimiser
+            What is trained, and how.
+        rows
+            (n,) the positions of the rows to learn from.
+        size
+            The number of rows in a step of training.
         """
-        positions = self.positions[rows]
-        mask = (torch.rand_like(positions) >= torch.rand_like(positions[:, :1])) | self.start
-        return nn.functional.cross_entropy(answer(network, positions, mask), self.classes[rows])
+        for batch in shuffled(rows, size):
+            positions = self.positions[batch]
+            mask = (torch.rand_like(positions) >= torch.rand_like(positions[:, :1])) | self.start
+            logits = answer(network, positions, mask)
+            descend(optimiser, nn.functional.cross_entropy(logits, self.classes[batch]))
 
     def questions(self, most: int) -> int:
         """How many features can be asked for in an episode, ``most`` at most."""

@@ -1,9 +1,12 @@
 """The loop that asks: it sees to prices, budget, the start set, what is forbidden or declined, and
 the log.
+
+``acquire`` is the entry for people whose facts are all in a table; ``run_policy`` is the same for
+an advisor, and ``next_question`` is one step of either, which interviews take too.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +16,6 @@ import pandas as pd
 from edfa.acquisition.base import Policy, choose, never_asked
 from edfa.acquisition.trajectory import Trajectory
 from edfa.data.rules import Rules
-from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import BudgetError, DataError, UnknownNameError
 from edfa.people import Background, People, Provenance
@@ -60,9 +62,6 @@ class Terms:
             raise UnknownNameError("on_unaffordable", self.on_unaffordable, ("stop", "skip"))
 
 
-PLAIN_TERMS = Terms()
-
-
 def acquire(
     table: Table | pd.DataFrame | Float32Array,
     policy: Policy,
@@ -71,7 +70,7 @@ def acquire(
     seed: int = 0,
     *,
     reference: Table | None = None,
-    terms: Terms = PLAIN_TERMS,
+    terms: Terms = Terms(),
     explain: bool = True,
 ) -> Trajectory:
     """Ask everybody, one feature at a time, until the policy has no question or the budget no room.
@@ -95,6 +94,18 @@ def acquire(
     explain
         Whether the partition is worked out at every step.
 
+    Returns
+    -------
+    Trajectory
+        A row for every step of every person.
+
+    Raises
+    ------
+    BudgetError
+        If the budget is no number above zero, or buys nobody a single feature.
+    DataError
+        If the rows, the terms or the reference do not fit the card.
+
     Examples
     --------
     >>> import edfa
@@ -111,6 +122,7 @@ def acquire(
         if train.schema[name].start:
             raise DataError(f"{name} is known from the start; it cannot be forbidden")
     run = _Run(policy, background, truth, forbidden, terms, seed, explain)
+    run.check_budget(budget)
     return run.ask_everybody(budget)
 
 
@@ -125,33 +137,66 @@ def run_policy(
     declined: BoolArray | None = None,
     costs: Float64Array | None = None,
 ) -> Trajectory:
-    """Ask everybody of encoded rows X (people, features) as ``acquire`` does, without partitions.
+    """Ask everybody of encoded rows as ``acquire`` does, without partitions.
 
-    The ``background`` holds the model and the features it is shown. Features that the card's rules
-    or ``rules`` exclude are not asked.
+    Parameters
+    ----------
+    X
+        Encoded facts, (people, features), all of them known.
+    policy
+        What chooses the next question.
+    background
+        The model, and the features it is shown.
+    budget
+        As in ``acquire``.
+    rules
+        Features that these or the card's rules exclude are not asked.
+    known
+        (features,) the features known and paid for at the first step, in place of the start set; a
+        budget that buys nothing beyond that is then no error.
+    declined
+        (features,) features that are never asked.
+    costs
+        (features,) prices in place of the card's.
 
-    ``known`` (features,) marks the features known and paid for at the first step, in place of the
-    start set; a budget that buys nothing beyond that is then no error. ``declined`` (features,)
-    marks features that are never asked, and ``costs`` (features,) are the prices in place of the
-    card's.
+    Returns
+    -------
+    Trajectory
+        A row for every step of every person.
     """
     never = never_asked(background.schema, rules)
     run = _Run(policy, background, X, never, Terms(costs))
-    if known is not None:
-        run.begin_with(known)
     if declined is not None:
         run.declined |= declined
-    return run.ask_everybody(budget, check=known is None)
+    if known is None:
+        run.check_budget(budget)
+    else:
+        run.begin_with(known)
+    return run.ask_everybody(budget)
 
 
 def next_question(
     policy: Policy, people: People, limit: Float64Array, on_unaffordable: OnUnaffordable = "stop"
 ) -> tuple[IntArray, Float64Array]:
-    """The index of the feature to ask each person for, (people,), and the policy's scores, (people,
-    features).
+    """Choose the next question of each person; interviews, files and runs all ask what this says.
 
-    The index is -1 if the policy has no question, or if its choice does not fit into ``limit``,
-    what each person may spend in all, (people,). Interviews, files and runs all ask what this says.
+    Parameters
+    ----------
+    policy
+        What scores the features.
+    people
+        What is known of each person, what they have spent, and their prices.
+    limit
+        What each person may spend in all, (people,).
+    on_unaffordable
+        As in ``Terms``.
+
+    Returns
+    -------
+    tuple of numpy.ndarray
+        The index of the feature to ask each person for, (people,); -1 if the policy has no
+        question, or if its choice does not fit into the limit. And the policy's scores, (people,
+        features).
     """
     fits = people.spent[:, None] + people.costs <= limit[:, None] + SLACK
     if on_unaffordable == "skip":
@@ -162,9 +207,22 @@ def next_question(
 
 
 def budget_amount(budget: Budget | str, costs: Float64Array, start: BoolArray) -> Float64Array:
-    """What each person may spend in all, (people,).
+    """What each person may spend in all.
 
-    ``costs`` (people, features) are prices, ``start`` (features,) marks the start set.
+    Parameters
+    ----------
+    budget
+        Up to 1, a share of what everything beyond the start set costs, on top of the start set;
+        above 1, an amount; ``"inf"``: no limit.
+    costs
+        Prices, (people, features).
+    start
+        Which features are known from the start, (features,).
+
+    Returns
+    -------
+    numpy.ndarray
+        (people,)
     """
     try:
         amount = float(budget)
@@ -201,11 +259,28 @@ def _rows(
 class _Run:
     """State of an acquisition run.
 
-    ``truth`` (people, features) are all facts, encoded, and ``forbidden`` (features,) marks
-    features that are never asked. The state, (people, features) unless said otherwise: ``costs``;
-    ``declines``, answers that will be refused, and ``declined``, those refused so far; ``when``,
-    the step at which a feature became known (0: from the start, -1: not yet); ``person``,
-    ``spent`` and ``step``, the number of answers so far, (people,).
+    Parameters
+    ----------
+    policy, background, terms, seed, explain
+        As in ``acquire``.
+    truth
+        All facts, encoded, (people, features).
+    forbidden
+        Features that are never asked, (features,).
+
+    Attributes
+    ----------
+    costs
+        The price of every feature for every person, (people, features).
+    declines, declined
+        Answers that will be refused, and those refused so far, (people, features).
+    when
+        The step at which a feature became known, (people, features); 0: from the start, -1: not
+        yet.
+    person, spent, step
+        Each person's number, what they have paid, and how many answers they gave, (people,).
+    log
+        What happened at each step, an entry for each round of questions.
     """
 
     policy: Policy
@@ -215,15 +290,15 @@ class _Run:
     terms: Terms
     seed: int = 0
     explain: bool = False
-    log: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        schema, start, shape = self.background.schema, self.background.start, self.truth.shape
+        schema, shape = self.background.schema, self.truth.shape
         if shape[1] != len(schema):
             raise DataError(f"rows of {len(schema)} features are needed, not of {shape[1]}")
-        self.costs = _prices(self.terms.costs, schema, shape, start)
+        self.log: list[dict[str, Any]] = []
+        self.costs = _prices(self.terms.costs, self.background, shape)
         person, declines = self.terms.person, self.terms.declines
-        self.person = np.arange(shape[0]) if person is None else np.asarray(person, dtype=np.int64)
+        self.person = np.asarray(range(shape[0]) if person is None else person, dtype=np.int64)
         if self.person.shape != shape[:1] or len(np.unique(self.person)) != shape[0]:
             raise DataError(f"person must name each of the {shape[0]} rows once")
         self.declined = np.zeros(shape, dtype=bool)
@@ -231,15 +306,16 @@ class _Run:
         if self.declines.shape != shape:
             raise DataError(f"declines must be of shape {shape}, not {self.declines.shape}")
         self.step = np.zeros(shape[0], dtype=np.int16)
-        self.begin_with(start)
+        self.begin_with(self.background.start)
 
     def begin_with(self, known: BoolArray) -> None:
         """Let everybody begin with the features ``known`` (features,), which they have paid for."""
         self.when = np.where(known, 0, np.full(self.truth.shape, -1)).astype(np.int16)
         self.spent = self.costs @ known
 
-    def check_budget(self, limit: Float64Array) -> None:
-        """BudgetError if ``limit`` (people,) buys no one a feature beyond the start set."""
+    def check_budget(self, budget: Budget) -> None:
+        """BudgetError if a budget buys no one a feature beyond the start set."""
+        limit = budget_amount(budget, self.costs, self.background.start)
         if not len(limit):
             return
         if (self.spent > limit + SLACK).all():
@@ -253,25 +329,9 @@ class _Run:
                 f"cost {price.min() + self.spent.min():g}"
             )
 
-    def provenance(self, budget: Budget) -> Provenance:
-        """The policy, the prices, the budget and the terms of the run."""
-        same_prices = bool(len(self.costs) and (self.costs == self.costs[0]).all())
-        costs = {
-            "prices": self.costs[0] if same_prices else "each person's own",
-            "budget": str(budget),
-            "on_unaffordable": self.terms.on_unaffordable,
-            "forbidden": self.forbidden,
-            "start": self.background.start,
-        }
-        return Provenance(policy=self.policy, costs=costs)
-
-    def ask_everybody(self, budget: Budget, *, check: bool = True) -> Trajectory:
-        """Ask one question a person and round until no questions are left; ``check`` the budget
-        before.
-        """
+    def ask_everybody(self, budget: Budget) -> Trajectory:
+        """Ask one question a person and round until no questions are left."""
         n, limit = len(self.truth), budget_amount(budget, self.costs, self.background.start)
-        if check:
-            self.check_budget(limit)
         self._log_step(np.arange(n), np.full(n, -1), np.full(self.truth.shape, np.nan))
         active = np.flatnonzero(self.spent <= limit + SLACK)
         while len(active):
@@ -333,6 +393,14 @@ class _Run:
         columns["cost"] = np.where(columns["step"] > 0, price, columns["spent"])
         narrow = np.int16 if self.truth.shape[1] < 1 << 15 else np.int32
         columns["feature"] = columns["feature"].astype(narrow)
+        same_prices = bool(len(self.costs) and (self.costs == self.costs[0]).all())
+        costs = {
+            "prices": self.costs[0] if same_prices else "each person's own",
+            "budget": str(budget),
+            "on_unaffordable": self.terms.on_unaffordable,
+            "forbidden": self.forbidden,
+            "start": self.background.start,
+        }
         return Trajectory(
             background=self.background,
             person=self.person,
@@ -340,26 +408,26 @@ class _Run:
             values=np.where(self.when >= 0, self.truth, np.float32(np.nan)),
             when=self.when,
             declined=self.declined,
-            provenance=self.provenance(budget),
+            provenance=Provenance(policy=self.policy, costs=costs),
             **columns,
         )
 
 
 def _prices(
-    costs: npt.ArrayLike | None, schema: Schema, shape: tuple[int, ...], start: BoolArray
+    costs: npt.ArrayLike | None, background: Background, shape: tuple[int, ...]
 ) -> Float64Array:
     """The price of every feature for every person, checked, (people, features): ``costs``, or the
     card's.
     """
-    prices = np.asarray(schema.costs if costs is None else costs, dtype=float)
+    prices = np.asarray(background.costs if costs is None else costs, dtype=float)
     if prices.shape not in (shape, shape[1:]):
         raise DataError(f"costs must be of shape {shape[1:]} or {shape}, not {prices.shape}")
     prices = np.broadcast_to(prices, shape)
     if not np.isfinite(prices).all() or (prices < 0).any():
         raise DataError("a price is a number, zero or more")
-    free = (prices == 0).any(axis=0) & ~start
+    free = (prices == 0).any(axis=0) & ~background.start
     if free.any():
-        name = schema.names[int(free.argmax())]
+        name = background.schema.names[int(free.argmax())]
         raise DataError(
             f"{name} costs nothing and is not in the start set; what is free is known "
             "from the start"

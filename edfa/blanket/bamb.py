@@ -4,7 +4,8 @@ Ling, Yu, Wang, Liu, Ding, Wu (2019), BAMB: A balanced Markov blanket discovery 
 selection.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from edfa.blanket.independence import Tester
 from edfa.blanket.separation import (
@@ -19,123 +20,151 @@ __all__ = ["bamb"]
 
 
 def bamb(
-    tester: Tester,
-    target: int,
-    max_condition: int = 3,
-    parity: bool = False,
-    progress: Progress | None = None,
+    tester: Tester, target: int, max_condition: int, parity: bool, progress: Progress | None
 ) -> IndexedBlanket:
-    """The blanket of a column in units. ``parity``: in the order and with the quirks of the
-    authors' code.
+    """Find the blanket of a column in units.
+
+    Parameters
+    ----------
+    tester
+        Answers the tests of independence.
+    target
+        The column whose blanket is searched.
+    max_condition
+        The size of the largest subset tried as a separating set.
+    parity
+        Whether to keep the order and the quirks of the authors' code.
+    progress
+        Called with the number of candidates done and of all.
+
+    Returns
+    -------
+    IndexedBlanket
+        Parents and children in the order of discovery, each with its spouses.
     """
     # DEVIATION: no test conditions on its own argument, and a variable that enters PC leaves every
     # spouse set. The authors' code does neither, and reads only the first spouse set of several;
-    # ``parity=True`` keeps its order and quirks (listed at ``_prune_pc`` and
-    # ``_conditions_from_target``).
+    # ``parity=True`` keeps its order and quirks (listed at ``prune_pc`` and ``find_spouses``).
     blanket = IndexedBlanket([])
+    search = _Search(tester, target, max_condition, parity, blanket)
     order = rank_candidates(tester, target, blanket)
     for done, new in enumerate(order):
         if progress:
             progress(done + 1, len(order))
-        separator = find_separator(tester, new, target, subsets(blanket.pc, 1, max_condition))
-        if separator is not None:
-            blanket.separating_sets[new] = separator
+        if blanket.separate(tester, new, target, subsets(blanket.pc, 1, max_condition)):
             continue
         blanket.pc.append(new)
         if not parity:
-            _retest_older(tester, target, blanket, new, max_condition)
-        blanket.units[new] = _find_spouses(tester, target, blanket, new, max_condition, parity)
-        _prune_pc(tester, target, blanket, new, max_condition, parity)
+            search.retest_older(new)
+        blanket.units[new] = search.find_spouses(new)
+        search.prune_pc(new)
         if parity and new in blanket.pc:
-            _retest_older(tester, target, blanket, new, max_condition)
+            search.retest_older(new)
     if not parity:
-        _finish(tester, target, blanket, max_condition)
-        blanket.units = {
-            c: [s for s in blanket.units[c] if s not in blanket.pc] for c in blanket.pc
-        }
+        search.finish()
     return blanket
 
 
-def _finish(tester: Tester, target: int, blanket: IndexedBlanket, max_condition: int) -> None:
-    """Find all spouses and prune PC again now that every separating set is known, until PC stays as
-    it is.
-    """
-    # DEVIATION: the loop above meets a child before the separating sets of weaker candidates are
-    # known, and so loses spouses that depend on the target marginally.
-    while True:
-        blanket.units = {
-            c: _find_spouses(tester, target, blanket, c, max_condition, parity=False)
-            for c in blanket.pc
-        }
-        before = len(blanket.pc)
-        _prune_pc(tester, target, blanket, None, max_condition, parity=False)
-        if len(blanket.pc) == before:
-            return
+@dataclass
+class _Search:
+    """The steps of BAMB for one target; ``blanket`` is what has been found so far."""
 
+    tester: Tester
+    target: int
+    max_condition: int
+    parity: bool
+    blanket: IndexedBlanket
 
-def _remove(blanket: IndexedBlanket, x: int) -> None:
-    """Remove a column and its unit from PC."""
-    blanket.pc.remove(x)
-    blanket.units.pop(x, None)
+    def retest_older(self, new: int) -> None:
+        """Step 1b: test older members of PC, newest first, against sets that contain the new
+        one.
+        """
+        pc = self.blanket.pc
+        for x in reversed(pc.copy()):
+            if x != new:
+                others = [v for v in pc if v != x]
+                candidates = subsets(others, 1, self.max_condition, containing=new)
+                if self.blanket.separate(self.tester, x, self.target, candidates):
+                    self._remove(x)
 
+    def find_spouses(self, child: int) -> list[int]:
+        """Steps 1c to 2-3: columns that become dependent on the target once the child is added, and
+        stay so, the strongest first.
 
-def _retest_older(
-    tester: Tester, target: int, blanket: IndexedBlanket, new: int, max_condition: int
-) -> None:
-    """Step 1b: test older members of PC, newest first, against sets that contain the new one."""
-    for x in reversed(blanket.pc.copy()):
-        if x != new and x in blanket.pc:
-            others = [v for v in blanket.pc if v != x]
-            candidates = subsets(others, 1, max_condition, containing=new)
-            if (separator := find_separator(tester, x, target, candidates)) is not None:
-                blanket.separating_sets[x] = separator
-                _remove(blanket, x)
+        Parity: a column without a separating set is tried with an empty one, and in step 2-3 every
+        set has a member of PC.
+        """
+        tester, target, k, parity = self.tester, self.target, self.max_condition, self.parity
+        blanket, siblings = self.blanket, [v for v in self.blanket.pc if v != child]
+        strengths = {}
+        for x in range(len(tester.names)):
+            separator = blanket.separating_sets.get(x, () if parity else None)
+            if x == target or x in blanket.pc or separator is None:
+                continue
+            if parity or child not in separator:
+                strengths[x] = tester.strength(tester.test(x, target, {*separator, child}))
 
+        def separated_by_one_spouse(x: int, others: list[int], containing: int | None) -> bool:
+            candidates = subsets(others, 1, 1, containing)  # 2-1
+            return find_separator(tester, x, target, candidates, (child,)) is not None
 
-def _find_spouses(
-    tester: Tester,
-    target: int,
-    blanket: IndexedBlanket,
-    child: int,
-    max_condition: int,
-    parity: bool,
-) -> list[int]:
-    """Steps 1c to 2-3: columns that become dependent on the target once the child is added, and
-    stay so.
-    """
-    strengths = {}
-    for x in range(len(tester.names)):
-        separator = blanket.separating_sets.get(x, () if parity else None)
-        if (
-            x == target
-            or x in blanket.pc
-            or separator is None
-            or (child in separator and not parity)
-        ):
-            continue
-        strengths[x] = tester.strength(tester.test(x, target, {*separator, child}))
-    spouses = sorted((x for x, s in strengths.items() if s), key=lambda x: (-strengths[x], x))
+        def separated_from_child(x: int, others: list[int], containing: int | None) -> bool:
+            pool = others if parity else [*others, target, *siblings]  # 2-2
+            return find_separator(tester, x, child, subsets(pool, 0, k, containing)) is not None
 
-    def separated_by_one_spouse(x: int, others: list[int], containing: int | None) -> bool:  # 2-1
-        candidates = subsets(others, 1, 1, containing=containing)
-        return find_separator(tester, x, target, candidates, (child,)) is not None
+        def separated_from_target(x: int, others: list[int], containing: int | None) -> bool:
+            candidates = subsets([*siblings, *others], 1, k, containing)  # 2-3
+            if parity:
+                candidates = (s for s in candidates if not set(s).isdisjoint(siblings))
+            return find_separator(tester, x, target, candidates, (child,)) is not None
 
-    def separated_from_child(x: int, others: list[int], containing: int | None) -> bool:  # 2-2
-        pool = others if parity else [*others, target, *(v for v in blanket.pc if v != child)]
-        return (
-            find_separator(tester, x, child, subsets(pool, 0, max_condition, containing=containing))
-            is not None
-        )
+        spouses = sorted((x for x, s in strengths.items() if s), key=lambda x: (-strengths[x], x))
+        for rejects in (separated_by_one_spouse, separated_from_child, separated_from_target):
+            spouses = _filter(spouses, rejects)
+        return spouses
 
-    def separated_from_target(x: int, others: list[int], containing: int | None) -> bool:  # 2-3
-        candidates = _conditions_from_target(
-            blanket, child, others, containing, max_condition, parity
-        )
-        return find_separator(tester, x, target, candidates, (child,)) is not None
+    def prune_pc(self, new: int | None) -> None:
+        """Step 3: remove members of PC that other members and their spouses make independent of the
+        target.
 
-    for rejects in (separated_by_one_spouse, separated_from_child, separated_from_target):
-        spouses = _filter(spouses, rejects)
-    return spouses
+        Only with sets that contain ``new``, unless that is None or the member itself. Parity: only
+        the first element's spouses are read, the tested variable may be among them (which removes
+        it), the pool still holds what was removed before, and no separating set is recorded.
+        """
+        blanket, parity = self.blanket, self.parity
+        pool = list(blanket.pc)
+        for x in reversed(pool):
+            others = [v for v in (pool if parity else blanket.pc) if v != x]
+            for subset in subsets(others, 1, self.max_condition, None if x == new else new):
+                read = subset[:1] if parity else subset
+                spouses = {s for z in read for s in blanket.units.get(z, []) if parity or s != x}
+                conditions = tuple(sorted({*subset, *spouses}))
+                if spouses and self.tester.independent(x, self.target, conditions):
+                    if not parity:
+                        blanket.separating_sets[x] = conditions
+                    self._remove(x)
+                    break
+            if new is not None and new not in blanket.pc and not parity:
+                return
+
+    def finish(self) -> None:
+        """Find all spouses and prune PC again now that every separating set is known, until PC
+        stays as it is.
+        """
+        # DEVIATION: the loop in ``bamb`` meets a child before the separating sets of weaker
+        # candidates are known, and so loses spouses that depend on the target marginally.
+        blanket, before = self.blanket, None
+        while before != len(blanket.pc):
+            before = len(blanket.pc)
+            blanket.units = {child: self.find_spouses(child) for child in blanket.pc}
+            self.prune_pc(None)
+        for child, spouses in blanket.units.items():
+            blanket.units[child] = [s for s in spouses if s not in blanket.pc]
+
+    def _remove(self, x: int) -> None:
+        """Remove a column and its unit from PC."""
+        self.blanket.pc.remove(x)
+        self.blanket.units.pop(x, None)
 
 
 def _filter(
@@ -157,52 +186,3 @@ def _filter(
                 accepted.remove(old)
         accepted.append(new)
     return accepted
-
-
-def _conditions_from_target(
-    blanket: IndexedBlanket,
-    child: int,
-    spouses: list[int],
-    containing: int | None,
-    max_condition: int,
-    parity: bool,
-) -> Iterator[tuple[int, ...]]:
-    """Step 2-3: subsets of the other members of PC and the accepted spouses. Parity: with a member
-    of PC in each.
-    """
-    others = [v for v in blanket.pc if v != child]
-    for subset in subsets([*others, *spouses], 1, max_condition, containing=containing):
-        if not parity or any(v in others for v in subset):
-            yield subset
-
-
-def _prune_pc(
-    tester: Tester,
-    target: int,
-    blanket: IndexedBlanket,
-    new: int | None,
-    max_condition: int,
-    parity: bool,
-) -> None:
-    """Step 3: remove members of PC that other members and their spouses make independent of the
-    target.
-
-    Only with sets that contain ``new``, unless that is None or the member itself. Parity: only the
-    first element's spouses are read, the tested variable may be among them (which removes it), the
-    pool still holds what was removed before, and no separating set is recorded.
-    """
-    pool = list(blanket.pc)
-    for x in reversed(pool.copy()):
-        others = [v for v in (pool if parity else blanket.pc) if v != x]
-        for subset in subsets(others, 1, max_condition, containing=None if x == new else new):
-            read = subset[:1] if parity else subset
-            spouses = {s for z in read for s in blanket.units.get(z, [])} - (
-                set() if parity else {x}
-            )
-            if spouses and tester.independent(x, target, {*subset, *spouses}):
-                if not parity:
-                    blanket.separating_sets[x] = tuple(sorted({*subset, *spouses}))
-                _remove(blanket, x)
-                break
-        if new is not None and new not in blanket.pc and not parity:
-            return

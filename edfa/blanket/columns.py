@@ -32,60 +32,56 @@ __all__ = [
     "tail_ranks",
 ]
 
-GRID_STEPS = (
-    120  # steps of the quantile grid: contains the edges of all bin counts below, and the quartiles
-)
+# Steps of the quantile grid: contains the edges of all bin counts below, and the quartiles.
+GRID_STEPS = 120
 TEST_BINS = 5  # bins of a continuous column under test when it is counted
-CONDITION_BINS = (
-    8,
-    10,
-    12,
-    15,
-    20,
-    24,
-    30,
-    40,
-    60,
-    120,
-)  # bins of a continuous column that is conditioned on
+# Bins of a continuous column that is conditioned on.
+CONDITION_BINS = (8, 10, 12, 15, 20, 24, 30, 40, 60, 120)
 ROWS_PER_STRATUM = 25
 MAX_HALVINGS = 4
-QUARTILE_STEPS = (
-    GRID_STEPS // 4,
-    GRID_STEPS // 2,
-    3 * GRID_STEPS // 4,
-)  # spline knots of a continuous column
-TAIL_STEPS = (
-    3,
-    GRID_STEPS // 10,
-    GRID_STEPS - GRID_STEPS // 10,
-    GRID_STEPS - 3,
-)  # more knots when conditioned on
+# Steps of the grid at which a continuous column has spline knots, and those that a condition has
+# besides.
+QUARTILE_STEPS = [30, 60, 90]
+TAIL_STEPS = [3, 12, 108, 117]
 MODE_SHARE = 0.3  # a value this frequent gets an indicator of its own (capital gain: 0)
 CLIP = 4.0  # standard deviations
-HEAVY_TAIL = (
-    8.0  # distance of the outer hundredths from the median, in distances of the nearer quartile
-)
-MAX_CATEGORICAL_LEVELS = (
-    5  # an ordinal feature of at most this many levels is categorical, a longer one continuous
-)
+# Distance of the outer hundredths from the median, in distances of the nearer quartile.
+HEAVY_TAIL = 8.0
+MAX_CATEGORICAL_LEVELS = 5  # of an ordinal feature that is tested as a categorical one
 
 
 def grid_ranks(n: int) -> Int64Array:
-    """Ranks, counted from 1, of the n sorted values at the grid's points: the inverted distribution
-    function.
+    """Ranks of the sorted values at the points of the quantile grid.
 
-    Shape ``(GRID_STEPS + 1,)``.
+    Parameters
+    ----------
+    n
+        The number of values.
+
+    Returns
+    -------
+    numpy.ndarray
+        ``(GRID_STEPS + 1,)`` ranks counted from 1, by the inverted distribution function; the first
+        is 1 and the last is n.
     """
     return np.maximum(-(-np.arange(GRID_STEPS + 1, dtype=np.int64) * n // GRID_STEPS), 1)
 
 
 def tail_ranks(n: int) -> Int64Array:
-    """Further ranks beyond the grid's outermost steps, each half as far out, as long as 25 rows are
-    left; both ends.
+    """Ranks beyond the grid's outermost steps, each half as far out, as long as 25 rows are left.
 
     At most four at each end: three conditions of a table of many millions of rows would have too
     many strata.
+
+    Parameters
+    ----------
+    n
+        The number of values.
+
+    Returns
+    -------
+    numpy.ndarray
+        Ranks at the low end, then as many at the high end; empty for small tables.
     """
     halvings = int(np.clip(np.log2(max(n, 1) / GRID_STEPS / ROWS_PER_STRATUM), 0, MAX_HALVINGS))
     low = n // (GRID_STEPS << np.arange(1, halvings + 1, dtype=np.int64))
@@ -109,8 +105,20 @@ def is_categorical(feature: Feature, distinct: int) -> bool:
 
 
 def as_tested(values: pd.Series, feature: Feature) -> tuple[pd.Series, bool]:
-    """The validated values of a feature, (rows,), as tests treat them: words of a categorical
-    column, else numbers, in which a level counts as its position; and whether they are words.
+    """The values of a feature as independence tests treat them.
+
+    Parameters
+    ----------
+    values
+        Validated values, ``(rows,)``; null where missing.
+    feature
+        The feature on the card.
+
+    Returns
+    -------
+    tuple[pandas.Series, bool]
+        Words of a categorical column, or numbers, in which an ordinal level counts as its position;
+        and whether they are words.
     """
     if is_categorical(feature, int(values.nunique())):
         return to_words(values), True
@@ -121,10 +129,24 @@ def as_tested(values: pd.Series, feature: Feature) -> tuple[pd.Series, bool]:
 
 @dataclass(frozen=True)
 class CategoricalColumn:
-    """A column of levels, most frequent first, so that the first can be left out as the reference
-    level.
+    """A column of levels, represented by an indicator for each level but the most frequent one.
 
-    ``has_missing``: whether values are missing in some rows; they get an indicator of their own.
+    Parameters
+    ----------
+    name
+        The name of the column.
+    levels
+        The levels, most frequent first; the first is the reference level.
+    has_missing
+        Whether values are missing in some rows; these get an indicator of their own.
+
+    Examples
+    --------
+    >>> column = CategoricalColumn.fit("paid", {"no": 2, "yes": 5}, has_missing=False)
+    >>> column.levels
+    ('yes', 'no')
+    >>> column.read(pd.Series(["no", "yes", None]))
+    array([ 1,  0, -1])
     """
 
     name: str
@@ -166,21 +188,53 @@ class CategoricalColumn:
         return codes
 
     def indicator(self, codes: AnyArray) -> AnyArray:
-        """Index of the indicator that is 1 in each row, shape ``(rows,)``; -1 for the reference
-        level.
+        """Which indicator is 1 in each row.
 
-        A missing value counts as a level.
+        Parameters
+        ----------
+        codes
+            ``(rows,)`` as ``read`` returns them.
+
+        Returns
+        -------
+        numpy.ndarray
+            ``(rows,)`` its index among the terms; -1 for the reference level. A missing value
+            counts as a level.
         """
         return np.where(codes < 0, self.n_terms - 1 if self.has_missing else -1, codes - 1)
+
+    def embed(self, codes: AnyArray) -> Float64Array:
+        """All indicators of each row, ``(rows, n_terms)``, from codes ``(rows,)``."""
+        return np.equal.outer(self.indicator(codes), np.arange(self.n_terms)).astype(float)
 
 
 @dataclass(frozen=True)
 class ContinuousColumn:
     """A column of numbers, described by the quantiles of its measurements.
 
-    ``quantiles``: values at ``grid_ranks``; ``tail_quantiles``: values at ``tail_ranks``.
-    ``special_values``: numbers that are codes and no measurements. ``has_missing``: whether values
-    are missing in some rows.
+    Counted, it is cut into quantile bins (``code``); correlated, it is a linear spline of a score
+    with a few indicators (``embed``).
+
+    Parameters
+    ----------
+    name
+        The name of the column.
+    quantiles
+        The values at ``grid_ranks``.
+    special_values
+        Numbers that are codes and no measurements.
+    has_missing
+        Whether values are missing in some rows.
+    tail_quantiles
+        The values at ``tail_ranks``.
+
+    Examples
+    --------
+    >>> column = ContinuousColumn.fit("age", np.arange(1.0, 101.0))
+    >>> column.edges(5)
+    array([20., 40., 60., 80.])
+    >>> column.code(np.array([1.0, 20.0, 20.5, np.nan]), bins=5)
+    array([ 0,  0,  1, -1])
     """
 
     name: str
@@ -193,8 +247,16 @@ class ContinuousColumn:
     def fit(
         cls, name: str, values: Float64Array, codes: Sequence[float] = ()
     ) -> "ContinuousColumn":
-        """The column of ``values``, shape ``(rows,)``, NaN if missing; ``codes`` are special
-        wherever they occur.
+        """Summarise a column.
+
+        Parameters
+        ----------
+        name
+            The name of the column.
+        values
+            ``(rows,)``; NaN if missing.
+        codes
+            Numbers that are no measurements; those that occur become ``special_values``.
         """
         missing = np.isnan(values)
         special = tuple(code for code in codes if (values == code).any())
@@ -210,27 +272,20 @@ class ContinuousColumn:
         return {}
 
     def edges(self, bins: int) -> Float64Array:
-        """Upper edges of all bins but the last, in ascending order; bins of conditions get narrower
-        in the tails.
+        """Upper edges of all bins but the last, in ascending order.
 
-        Equal edges are merged, so there may be fewer than ``bins - 1``.
+        Bins of conditions, which is any number but five, get narrower in the tails. Equal edges are
+        merged, so there may be fewer than ``bins - 1``.
         """
         if bins not in self._edges:
             # DEVIATION: the note's conditioning bins hold equal shares. Half of what such bins
             # leave of a quadratic confounder is within the two outermost.
             grid, width = np.array(self.quantiles), GRID_STEPS // bins
-            edges = np.unique(grid[::width][1:-1])
+            edges = [grid[::width][1:-1]]
             if bins != TEST_BINS:
-                outer = [width >> k for k in range(1, GRID_STEPS) if width >> k]
-                edges = np.unique(
-                    [
-                        *edges,
-                        *grid[outer],
-                        *grid[[GRID_STEPS - i for i in outer]],
-                        *self.tail_quantiles,
-                    ]
-                )
-            self._edges[bins] = edges
+                outer = np.array([width >> k for k in range(width.bit_length())])
+                edges += [grid[outer], grid[GRID_STEPS - outer], self.tail_quantiles]
+            self._edges[bins] = np.unique(np.concatenate(edges))
         return self._edges[bins]
 
     def n_codes(self, bins: int) -> int:
@@ -260,28 +315,18 @@ class ContinuousColumn:
     def _score_map(self) -> tuple[Float64Array, Float64Array]:
         """Values and scores between which scores are interpolated linearly.
 
-        Scores are standard units clipped at 4, or normal scores if the tails are heavy.
-        """
-        grid = np.array(self.quantiles)
-        if self._has_heavy_tails:
-            scores = ndtri((np.arange(GRID_STEPS + 1) + 0.5) / (GRID_STEPS + 1))
-            points, index = np.unique(grid, return_inverse=True)
-            return points, np.bincount(index, weights=scores) / np.bincount(
-                index
-            )  # ties share their mean score
-        mean, deviation = grid.mean(), grid.std()
-        return np.array([mean - CLIP * deviation, mean + CLIP * deviation]), np.array([-CLIP, CLIP])
-
-    @property
-    def _has_heavy_tails(self) -> bool:
-        """Whether an outer hundredth is far from the median, in quartile distances (a normal
-        distribution: 3.5).
+        Scores are standard units clipped at 4, or normal scores if the tails are heavy: if an outer
+        hundredth is far from the median, in quartile distances (a normal distribution: 3.5).
         """
         grid = np.array(self.quantiles)
         low, quarter, median, upper, high = grid[[1, *QUARTILE_STEPS, GRID_STEPS - 1]]
-        return bool(
-            max(high - median, median - low) >= HEAVY_TAIL * min(upper - median, median - quarter)
-        )
+        tail = max(high - median, median - low)
+        if tail >= HEAVY_TAIL * min(upper - median, median - quarter):
+            scores = ndtri((np.arange(GRID_STEPS + 1) + 0.5) / (GRID_STEPS + 1))
+            points, index, ties = np.unique(grid, return_inverse=True, return_counts=True)
+            return points, np.bincount(index, weights=scores) / ties  # ties share their mean score
+        mean, deviation = grid.mean(), grid.std()
+        return np.array([mean - CLIP * deviation, mean + CLIP * deviation]), np.array([-CLIP, CLIP])
 
     @cached_property
     def mode(self) -> float | None:
@@ -290,58 +335,60 @@ class ContinuousColumn:
         frequent = len(points) > 1 and counts.max() > MODE_SHARE * (GRID_STEPS + 1)
         return float(points[counts.argmax()]) if frequent else None
 
-    def _knots(self, steps: Sequence[int]) -> Float64Array:
-        """Spline knots, as scores, at some steps of the quantile grid; none at the ends of the
-        scale.
+    @cached_property
+    def _knots(self) -> tuple[Float64Array, Float64Array]:
+        """Spline knots, as scores, at the quartiles, and further ones in the tails; none at the
+        ends of the scale.
         """
         points, scores = self._score_map
-        knots = np.unique(np.interp(np.array(self.quantiles)[list(steps)], points, scores))
-        return np.asarray(knots[(knots > scores.min()) & (knots < scores.max())])
-
-    @cached_property
-    def _quartile_knots(self) -> Float64Array:
-        return self._knots(QUARTILE_STEPS)
-
-    @cached_property
-    def _tail_knots(self) -> Float64Array:
-        return np.setdiff1d(self._knots(TAIL_STEPS), self._quartile_knots)
+        grid = np.interp(self.quantiles, points, scores)
+        inside = (grid > scores.min()) & (grid < scores.max())
+        quartiles, tails = (
+            np.unique(grid[steps][inside[steps]]) for steps in (QUARTILE_STEPS, TAIL_STEPS)
+        )
+        return quartiles, np.setdiff1d(tails, quartiles)
 
     @property
     def n_tested_terms(self) -> int:
         """Number of its terms, counted from the first, that represent the column when it is
         tested.
         """
-        return (
-            1
-            + len(self._quartile_knots)
-            + (self.mode is not None)
-            + len(self.special_values)
-            + self.has_missing
-        )
+        indicators = (self.mode is not None) + len(self.special_values) + self.has_missing
+        return 1 + len(self._knots[0]) + indicators
 
     @property
     def n_terms(self) -> int:
         """Number of terms when it is conditioned on: a finer spline, because what it misses would
         be confounding.
         """
-        return self.n_tested_terms + len(self._tail_knots)
+        return self.n_tested_terms + len(self._knots[1])
 
     def embed(self, numbers: Float64Array) -> Float64Array:
-        """The terms of each value, shape ``(rows, n_terms)``.
+        """The terms of each value, as regressions use them.
 
-        In this order: a score, its linear spline at the quartiles, indicators of the mode, of each
-        special value and of missing values, and the spline at the knots in the tails.
+        Parameters
+        ----------
+        numbers
+            ``(rows,)``; NaN if missing.
+
+        Returns
+        -------
+        numpy.ndarray
+            ``(rows, n_terms)``, in this order: a score, its linear spline at the quartiles,
+            indicators of the mode, of each special value and of missing values, and the spline at
+            the knots in the tails. Values that are no measurements have a score of 0.
         """
         missing = np.isnan(numbers)
         unmeasured = missing | np.isin(numbers, self.special_values)
         points, scores = self._score_map
         score = np.interp(numbers, points, scores)
         score[unmeasured] = 0.0
-        terms = [score, *(np.maximum(score - knot, 0.0) for knot in self._quartile_knots)]
+        quartile_knots, tail_knots = self._knots
+        terms = [score, *(np.maximum(score - knot, 0.0) for knot in quartile_knots)]
         terms += [(numbers == self.mode) & ~unmeasured] if self.mode is not None else []
         terms += [numbers == special for special in self.special_values]
         terms += [missing] if self.has_missing else []
-        terms += [np.maximum(score - knot, 0.0) * ~unmeasured for knot in self._tail_knots]
+        terms += [np.maximum(score - knot, 0.0) * ~unmeasured for knot in tail_knots]
         return np.stack(terms, axis=1).astype(float)
 
 

@@ -1,4 +1,8 @@
-"""Contingency tables within strata, and the tests of independence that are read off them."""
+"""Contingency tables within strata, and the tests of independence that are read off them.
+
+``g2`` is for well-filled tables, ``x2mm`` for sparse and wide ones, ``cmh`` sums the evidence of
+thin strata. Each takes a ``ContingencyTable`` and gives a ``CIResult``.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +17,9 @@ __all__ = [
     "ROWS_PER_CELL",
     "CIResult",
     "ContingencyTable",
+    "bias_corrected_effect",
     "cmh",
     "g2",
-    "sum_k_log_k",
     "test_work",
     "x2mm",
 ]
@@ -31,29 +35,37 @@ def test_work(size: float) -> Cache[Any]:
     return Cache("test work", max(FEWEST_SHARED, int(CACHE_BYTES / size)))
 
 
-def sum_k_log_k(counts: AnyArray) -> float:
-    """Σ k ln k over counts k."""
-    return float(xlogy(counts, counts).sum())
-
-
 @dataclass(frozen=True)
 class ContingencyTable:
     """How often each combination of (stratum, x, y) occurs.
 
-    ``counts`` either holds every cell of ``shape`` (strata, levels of x, levels of y), flat, or
-    only the cells that occur, with their flat ``positions`` in that shape. ``possible_cells`` is
-    the number of combinations there could be, strata that never occur included.
+    Rows with a missing value in any of the columns are not counted.
+
+    Parameters
+    ----------
+    counts
+        The number of rows of each cell, flat: of every cell of ``shape``, or of those that occur.
+    shape
+        The numbers of strata, levels of x and levels of y.
+    possible_cells
+        The number of combinations there could be, strata that never occur included.
+    positions
+        The flat positions of the cells that occur, as long as ``counts``; None: all are counted.
+
+    Examples
+    --------
+    >>> table = ContingencyTable(np.array([30, 10, 10, 50]), (1, 2, 2), possible_cells=4.0)
+    >>> table.pooled()
+    array([[30, 10],
+           [10, 50]])
+    >>> g2(table).p < 0.001
+    True
     """
 
     counts: AnyArray
     shape: tuple[int, int, int]
     possible_cells: float
     positions: AnyArray | None = None
-
-    @property
-    def n(self) -> int:
-        """Number of rows counted; rows with a missing value in any of the columns are not."""
-        return int(self.counts.sum())
 
     def margins(self) -> tuple[AnyArray, AnyArray]:
         """Counts of (stratum, x) and of (stratum, y), shapes ``(strata, levels)``."""
@@ -62,9 +74,9 @@ class ContingencyTable:
             full = self.counts.reshape(self.shape)
             return np.add.reduce(full, axis=2), np.add.reduce(full, axis=1)
         z, x, y, counts = self.nonzero()
-        zx = np.bincount(z * rx + x, weights=counts, minlength=strata * rx).reshape(strata, rx)
-        zy = np.bincount(z * ry + y, weights=counts, minlength=strata * ry).reshape(strata, ry)
-        return zx.astype(np.int64), zy.astype(np.int64)
+        zx = np.bincount(z * rx + x, weights=counts, minlength=strata * rx)
+        zy = np.bincount(z * ry + y, weights=counts, minlength=strata * ry)
+        return zx.reshape(strata, rx), zy.reshape(strata, ry)
 
     def pooled(self) -> AnyArray:
         """Counts of (x, y) over all strata, shape ``(levels of x, levels of y)``."""
@@ -72,24 +84,34 @@ class ContingencyTable:
         if self.positions is None:
             return np.asarray(np.add.reduce(self.counts.reshape(self.shape), axis=0))
         both = np.bincount(self.positions % (rx * ry), weights=self.counts, minlength=rx * ry)
-        return both.astype(np.int64).reshape(rx, ry)
+        return both.reshape(rx, ry)
 
     def nonzero(self) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
         """Stratum, x, y and count of each cell that occurs, each of shape ``(cells,)``."""
-        _, rx, ry = self.shape
-        positions = np.flatnonzero(self.counts) if self.positions is None else self.positions
-        counts = self.counts[positions] if self.positions is None else self.counts
-        z, rest = np.divmod(positions, rx * ry)
-        return z, rest // ry, rest % ry, counts
+        positions, counts = self.positions, self.counts
+        if positions is None:
+            positions = np.flatnonzero(counts)
+            counts = counts[positions]
+        z, x, y = np.unravel_index(positions, self.shape)
+        return z, x, y, counts
 
 
 @dataclass(frozen=True)
 class CIResult:
     """The result of one test of conditional independence.
 
-    ``p``: p-value; ``dof``: degrees of freedom; ``effect``: conditional mutual information in nats,
-    corrected for its bias; ``reliable``: whether there are enough rows to tell; ``test``: name of
-    the test that decided.
+    Parameters
+    ----------
+    p
+        The p-value.
+    statistic, dof
+        The test statistic, and its degrees of freedom or its expectation under independence.
+    effect
+        Conditional mutual information in nats, corrected for its bias.
+    reliable
+        Whether there are enough rows to tell.
+    test
+        The name of the test that decided.
     """
 
     p: float
@@ -100,6 +122,13 @@ class CIResult:
     test: str = ""
 
 
+def bias_corrected_effect(statistic: float, expected: float, n: int) -> float:
+    """Conditional mutual information in nats from a statistic of ``n`` rows, less what is
+    ``expected`` under independence; never negative.
+    """
+    return max(0.0, statistic - expected) / (2 * n) if n else 0.0
+
+
 def g2(table: ContingencyTable) -> CIResult:
     """Likelihood ratio 2 Σ N ln(N n_z / n_zx n_zy); degrees of freedom count the levels present in
     each stratum.
@@ -108,13 +137,13 @@ def g2(table: ContingencyTable) -> CIResult:
     strata = np.add.reduce(zx, axis=1)
     n = int(np.add.reduce(strata))
     tables = (table.counts, zx, zy, strata)
-    joint, left, right, whole = (sum_k_log_k(counts) for counts in tables)
+    joint, left, right, whole = (float(xlogy(k, k).sum()) for k in tables)
     statistic = max(2 * (joint - left - right + whole), 0.0)
     # Σ (rows - 1)(columns - 1) over the strata that occur, multiplied out
     r, c = np.add.reduce(zx > 0, axis=1), np.add.reduce(zy > 0, axis=1)
     dof = float(r @ c - r.sum() - c.sum() + np.count_nonzero(strata))
     p = float(chdtrc(dof, statistic)) if dof else 1.0
-    effect = max(0.0, statistic - dof) / (2 * n) if n else 0.0
+    effect = bias_corrected_effect(statistic, dof, n)
     return CIResult(p, statistic, dof, effect, n >= ROWS_PER_CELL * table.possible_cells, "g2")
 
 
@@ -137,7 +166,7 @@ def x2mm(table: ContingencyTable) -> CIResult:
     mean = float((n * (r - 1) * (c - 1) / (n - 1)).sum())
     variance = float((2 * n / (n - 3) * (v1 - w1) * (v2 - w2) + n**2 / (n - 1) * w1 * w2).sum())
     statistic = float(max(pearson.sum(), 0.0))
-    effect = max(0.0, statistic - mean) / (2 * total)
+    effect = bias_corrected_effect(statistic, mean, total)
     if variance <= 1e-12 * mean**2:
         return CIResult(1.0, statistic, mean, effect, test="x2mm")
     p = float(gammaincc(mean**2 / variance, statistic * mean / variance))
@@ -171,13 +200,8 @@ def cmh(table: ContingencyTable) -> CIResult:
     solution, _, rank, _ = np.linalg.lstsq(covariance, difference[1:, 1:].ravel(), rcond=1e-9)
     statistic = max(float(difference[1:, 1:].ravel() @ solution), 0.0)
     p = float(chdtrc(rank, statistic)) if rank else 1.0
-    return CIResult(
-        p,
-        statistic,
-        float(rank),
-        max(0.0, statistic - rank) / (2 * total) if total else 0.0,
-        test="cmh",
-    )
+    effect = bias_corrected_effect(statistic, rank, total)
+    return CIResult(p, statistic, float(rank), effect, test="cmh")
 
 
 def _covariance(zx: Float64Array, zy: Float64Array, n: Float64Array) -> Float64Array:

@@ -1,23 +1,25 @@
-"""Tests on correlations alone: likelihood ratios of multivariate regressions; given these, at a
-cost constant in n.
+"""Tests on correlations alone: likelihood ratios of multivariate regressions.
+
+Given the correlations of all terms, which ``sources/correlation.py`` adds up in one pass, the cost
+of a test does not depend on the number of rows. ``CorrelationTests`` is the entry.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
 from scipy.special import fdtrc, ndtr
 
-from edfa.blanket.contingency import CIResult, test_work
+from edfa.blanket.contingency import CIResult, bias_corrected_effect, test_work
+from edfa.blanket.sources.correlation import TermCorrelations
 from edfa.typing import Float64Array, IntArray
 
 __all__ = ["CorrelationTests"]
 
-MIN_RESIDUAL = (
-    1e-6  # a term whose variance given the conditions falls below this is a function of them
-)
+# A term whose variance given the conditions falls below this is a function of them.
+MIN_RESIDUAL = 1e-6
 
 
 class _Factor(NamedTuple):
@@ -45,29 +47,42 @@ class _Residual(NamedTuple):
 class CorrelationTests:
     """Tests of conditional independence of variables, each of which is a block of terms.
 
-    ``between``: gives the correlations of some terms, ``(a,)``, with others, ``(b,)``, as ``(a,
-    b)``; ``blocks``: indices of each variable's terms; ``n``: rows behind the correlations;
-    ``tested``: number of each variable's first terms that represent it when it is tested (default:
-    all); as a condition it is represented by all of them. Cholesky factors are cached.
+    Cholesky factors of conditions, and residuals given them, are shared between tests.
+
+    Parameters
+    ----------
+    correlation
+        The correlations of all terms.
+    blocks
+        For each variable the indices of its terms, which represent it as a condition.
+    tested
+        How many of each variable's first terms represent it when it is tested.
     """
 
     def __init__(
-        self,
-        between: Callable[[IntArray, IntArray], Float64Array],
-        blocks: list[IntArray],
-        n: int,
-        tested: list[int] | None = None,
+        self, correlation: TermCorrelations, blocks: Sequence[IntArray], tested: Sequence[int]
     ) -> None:
-        self.between = between
+        self.between, self.n = correlation.between, correlation.n
         self.blocks = blocks
-        self.tested = [b[:k] for b, k in zip(blocks, tested or map(len, blocks), strict=True)]
-        self.n = n
+        self.tested = [block[:count] for block, count in zip(blocks, tested, strict=True)]
         block_bytes = 8 * (sum(len(b) for b in blocks) / len(blocks)) ** 2  # of a typical block
         # factors by conditions, residuals by variable and conditions
         self._shared = test_work(8 * block_bytes)
 
     def likelihood_ratio(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
-        """Wilks' lambda of the terms of x and y, both regressed on the terms of the conditions."""
+        """Wilks' lambda of the terms of x and y, both regressed on the terms of the conditions.
+
+        Parameters
+        ----------
+        x, y, conditions
+            Indices of variables.
+
+        Returns
+        -------
+        CIResult
+            Bartlett's statistic, with a p-value of Rao's F; independent, and named
+            ``"deterministic"``, if the conditions determine x or y.
+        """
         left, right = self._tested_residual(x, conditions), self._tested_residual(y, conditions)
         if left is None or right is None:
             return CIResult(1.0, 0.0, 0.0, 0.0, test="deterministic")
@@ -80,13 +95,17 @@ class CorrelationTests:
         q = float(-np.log1p(-np.clip(np.linalg.eigvalsh(square), 0.0, 1 - 1e-12)).sum())
         dof = a * b
         bartlett = max(self.n - 1 - len(left.projection) - (a + b + 1) / 2, 1.0)
-        effect = max(0.0, self.n * q - dof) / (2 * self.n)
+        effect = bias_corrected_effect(self.n * q, dof, self.n)
         return CIResult(
             _rao_p_value(q, bartlett, a, b), bartlett * q, float(dof), effect, test="lrt"
         )
 
     def fisher_z(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
-        """Fisher's z of the partial correlation; meant for variables of one term each."""
+        """Fisher's z of the partial correlation; meant for variables of one term each.
+
+        ``x``, ``y`` and ``conditions`` are indices of variables. The result is unreliable if the
+        rows do not outnumber the conditions by four.
+        """
         wilks = self.likelihood_ratio(x, y, conditions)
         freedom = self.n - len(conditions) - 3
         if wilks.dof == 0 or freedom < 1:
@@ -104,7 +123,12 @@ class CorrelationTests:
         def grow() -> _Factor:
             factor = self._factor(conditions[:-1])
             last = self._residual(self.blocks[conditions[-1]], conditions[:-1])
-            return factor if last is None else _extend(factor, last)
+            if last is None:
+                return factor
+            size = len(factor.terms)
+            cholesky = np.pad(factor.cholesky, (0, len(last.terms)))
+            cholesky[size:, :size], cholesky[size:, size:] = last.projection.T, last.cholesky
+            return _Factor(np.concatenate([factor.terms, last.terms]), cholesky)
 
         factor: _Factor = self._shared.get(conditions, grow)
         return factor
@@ -142,18 +166,6 @@ def _forward_substitute(lower: Float64Array, right: Float64Array) -> Float64Arra
     return np.asarray(dtrtrs(lower, right, lower=1)[0]) if len(lower) and right.shape[1] else right
 
 
-def _extend(factor: _Factor, new: _Residual) -> _Factor:
-    """The factor of the conditions and of one more variable, given that variable's residual."""
-    size, more = len(factor.terms), len(new.terms)
-    cholesky = np.zeros((size + more, size + more))
-    cholesky[:size, :size], cholesky[size:, :size], cholesky[size:, size:] = (
-        factor.cholesky,
-        new.projection.T,
-        new.cholesky,
-    )
-    return _Factor(np.concatenate([factor.terms, new.terms]), cholesky)
-
-
 def _independent_terms(covariance: Float64Array) -> tuple[IntArray, Float64Array]:
     """Indices of the terms that are no function of earlier ones, and the Cholesky factor of their
     covariance.
@@ -168,9 +180,7 @@ def _independent_terms(covariance: Float64Array) -> tuple[IntArray, Float64Array
         row = _forward_substitute(cholesky, covariance[free, i][:, None])[:, 0]
         variance = covariance[i, i] - row @ row
         if variance > MIN_RESIDUAL:
-            above = np.zeros((len(free), 1))
-            cholesky = np.block(
-                [[cholesky, above], [row[None], np.full((1, 1), math.sqrt(variance))]]
-            )
+            cholesky = np.pad(cholesky, (0, 1))
+            cholesky[-1] = [*row, math.sqrt(variance)]
             free.append(i)
     return np.array(free, dtype=np.intp), cholesky

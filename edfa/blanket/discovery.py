@@ -1,4 +1,8 @@
-"""``discover``: from a table to the Markov blanket of its target."""
+"""``discover``: from a table to the Markov blanket of its target.
+
+``Search`` holds a method with its settings: it makes a tester of a table, runs the method, and
+turns what was found into a ``Blanket`` with its evidence.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,7 +21,7 @@ from edfa.blanket.split_units import split_units
 from edfa.blanket.units import Blanket, Evidence
 from edfa.errors import SettingError, UnknownNameError
 
-__all__ = ["METHODS", "Method", "Search", "describe", "discover"]
+__all__ = ["METHODS", "Method", "Search", "discover"]
 
 Method = Literal["hiton-mb", "bamb", "eamb", "iamb"]
 METHODS: tuple[Method, ...] = ("hiton-mb", "bamb", "eamb", "iamb")
@@ -84,9 +88,18 @@ class Search:
         return DataTester(source, self.test, self.alpha, self.min_effect)
 
     def find(self, tester: Tester, target: int, progress: Progress | None = None) -> IndexedBlanket:
-        """Search the blanket of the tester's column ``target``.
+        """Search the blanket of one column, as column indices.
 
         On one thread: the linear systems are small, and more threads only wait for each other.
+
+        Parameters
+        ----------
+        tester
+            Answers the tests of independence: one that ``tester`` made, or one of your own.
+        target
+            The position of the column in ``tester.names``.
+        progress
+            Called with the number of steps done and of all steps.
         """
         k, parity = self.max_condition, self.parity
         with LINEAR_ALGEBRA.limit(limits=1):
@@ -99,6 +112,50 @@ class Search:
             else:
                 members = iamb(tester, target, parity)
             return split_units(tester, target, members, k, progress)
+
+    def discover(
+        self,
+        tester: DataTester,
+        target: str,
+        left_out: tuple[str, ...] = (),
+        progress: Progress | None = None,
+    ) -> Blanket:
+        """Search the blanket of one column, by name, with the evidence for each member.
+
+        Parameters
+        ----------
+        tester
+            Tests the columns of the table; searches that share it share their tests.
+        target
+            The name of the column.
+        left_out
+            Names of columns that are constant, which the result mentions.
+        progress
+            Called with the number of steps done and of all steps.
+        """
+        names, of = tester.names, tester.names.index(target)
+        found = self.find(tester, of, progress)
+        units = {names[c]: tuple(names[s] for s in spouses) for c, spouses in found.units.items()}
+        members = [*found.pc, *(s for spouses in found.units.values() for s in spouses)]
+        return Blanket(
+            target=target,
+            units=units,
+            unattached=tuple(names[u] for u in found.unattached),
+            separating={
+                names[x]: tuple(names[c] for c in s)
+                for x, s in sorted(found.separating_sets.items())
+            },
+            evidence={
+                names[m]: _evidence(tester, m, of, found)
+                for m in dict.fromkeys([*members, *found.unattached])
+            },
+            method=self.method,
+            test=self.test,
+            alpha=self.alpha,
+            n=tester.source.n,
+            tests=len(tester.results),
+            left_out=left_out,
+        )
 
 
 def discover(
@@ -134,6 +191,15 @@ def discover(
     Blanket
         The members in units, with the evidence for each.
 
+    Raises
+    ------
+    SettingError, UnknownNameError
+        If a setting cannot be, or there is no such method, test or column.
+    TargetError
+        If the target is constant, or continuous and ``bins`` is not given.
+    DataError
+        If the table has fewer than 30 rows, or holds what is neither number nor word.
+
     Examples
     --------
     >>> from edfa.data.synthetic import credit_story
@@ -145,63 +211,21 @@ def discover(
     """
     search = Search(method, **settings)
     source, target, left_out = open_source(table, target, bins, keep_order=search.parity)
-    tester = search.tester(source)
-    blanket = search.find(tester, tester.names.index(target), progress)
-    return describe(tester, search, blanket, target, left_out)
+    return search.discover(search.tester(source), target, left_out, progress)
 
 
-def describe(
-    tester: DataTester,
-    search: Search,
-    blanket: IndexedBlanket,
-    target: str,
-    left_out: tuple[str, ...] = (),
-) -> Blanket:
-    """A blanket by names instead of indices, with the weakest test that each member passed as its
-    evidence.
-    """
-    names, target_index = tester.names, tester.names.index(target)
-    children_of: dict[int, list[int]] = {}
-    for child, spouses in blanket.units.items():
-        for spouse in spouses:
-            children_of.setdefault(spouse, []).append(child)
-    members = dict.fromkeys([*blanket.pc, *children_of, *blanket.unattached])
-    return Blanket(
-        target=target,
-        units={names[c]: tuple(names[s] for s in spouses) for c, spouses in blanket.units.items()},
-        unattached=tuple(names[u] for u in blanket.unattached),
-        separating={
-            names[x]: tuple(names[c] for c in s) for x, s in sorted(blanket.separating_sets.items())
-        },
-        evidence={
-            names[m]: _evidence(tester, m, target_index, children_of.get(m, []), blanket)
-            for m in members
-        },
-        method=search.method,
-        test=search.test,
-        alpha=search.alpha,
-        n=tester.source.n,
-        tests=tester.n_tests,
-        left_out=left_out,
-    )
-
-
-def _evidence(
-    tester: Tester, member: int, target: int, children: list[int], blanket: IndexedBlanket
-) -> Evidence:
+def _evidence(tester: Tester, member: int, target: int, blanket: IndexedBlanket) -> Evidence:
     """The test that came closest to excluding a member.
 
     For a spouse, of the tests given its separating set and one of its children; for a parent or
     child, of all significant tests of it and the target.
     """
+    children = [child for child, spouses in blanket.units.items() if member in spouses]
     if children:
-        separator = blanket.separating_sets.get(
-            member, ()
-        )  # the published algorithms record none for some spouses
-        condition_sets = [tuple(sorted({*separator, child})) for child in children]
-        passed = [
-            (tester.test(member, target, conditions), conditions) for conditions in condition_sets
-        ]
+        # The published algorithms record no separating set for some spouses.
+        separator = blanket.separating_sets.get(member, ())
+        given = [tuple(sorted({*separator, child})) for child in children]
+        passed = [(tester.test(member, target, conditions), conditions) for conditions in given]
     else:
         pair = (min(member, target), max(member, target))
         passed = [

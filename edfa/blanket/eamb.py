@@ -17,28 +17,46 @@ __all__ = ["eamb"]
 class _Selection:
     """The outcome of ESMB, as columns.
 
-    ``blanket``: members in the order of selection; ``last_p``: p-value of each column's last
-    reliable test; ``marginally_independent``: columns that were independent of the target by
-    themselves; ``removed``: columns that were selected and removed again.
+    Parameters
+    ----------
+    blanket
+        The members in the order of selection.
+    last_p
+        The p-value of each column's last reliable test.
+    found_irrelevant
+        Columns that were independent of the target by themselves, or selected and removed again.
     """
 
     blanket: list[int] = field(default_factory=list)
     last_p: dict[int, float] = field(default_factory=dict)
-    marginally_independent: set[int] = field(default_factory=set)
-    removed: set[int] = field(default_factory=set)
+    found_irrelevant: set[int] = field(default_factory=set)
 
 
-def eamb(tester: Tester, target: int, recover: float = 0.25, parity: bool = False) -> list[int]:
-    """The blanket of a column as a flat list of columns; ``split_units`` finds its units.
+def eamb(tester: Tester, target: int, recover: float, parity: bool) -> list[int]:
+    """Find the blanket of a column, flat; ``split_units`` finds its units.
 
-    ``recover``: share of the lost columns that are tested again from their own side. ``parity``: as
-    the authors' code.
+    Parameters
+    ----------
+    tester
+        Answers the tests of independence.
+    target
+        The column whose blanket is searched.
+    recover
+        The share of the lost columns, which were dropped although not marginally independent, that
+        are tested again from their own side.
+    parity
+        Whether to reproduce the authors' code, quirks included.
+
+    Returns
+    -------
+    list of int
+        The members in the order of selection, then those that were recovered.
     """
     # DEVIATION: the authors' ranking of lost variables is undone by a helper that sorts by column,
     # their count may round to none, and their shrinking skips the last member and never asks again.
     # ``parity=True`` keeps all that.
     selection = _esmb(tester, target, parity)
-    decided = {target, *selection.blanket, *selection.marginally_independent, *selection.removed}
+    decided = {target, *selection.blanket, *selection.found_irrelevant}
     lost = [x for x in range(len(tester.names)) if x not in decided]
     if not parity:
         lost.sort(key=lambda x: (selection.last_p.get(x, 1.0), x))
@@ -74,10 +92,11 @@ def _select_forward(tester: Tester, target: int, selection: _Selection) -> None:
             if result.reliable:
                 selection.last_p[x] = result.p
                 if not selection.blanket and not tester.significant(result):
-                    selection.marginally_independent.add(x)
-        candidates = [x for x in candidates if tester.strength(results[x])]
+                    selection.found_irrelevant.add(x)
+        strengths = {x: tester.strength(result) for x, result in results.items()}
+        candidates = [x for x in candidates if strengths[x]]
         if candidates:
-            best = max(candidates, key=lambda x: (tester.strength(results[x]), -x))
+            best = max(candidates, key=lambda x: (strengths[x], -x))
             selection.blanket.append(best)
             candidates.remove(best)
 
@@ -92,5 +111,5 @@ def _shrink(tester: Tester, target: int, selection: _Selection, parity: bool) ->
         ]
     else:
         after = shrink(tester, target, before)
-    selection.removed |= set(before) - set(after)
+    selection.found_irrelevant |= set(before) - set(after)
     selection.blanket = after

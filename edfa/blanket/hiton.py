@@ -8,13 +8,7 @@ blanket induction.
 from typing import Literal
 
 from edfa.blanket.independence import Tester
-from edfa.blanket.separation import (
-    IndexedBlanket,
-    Progress,
-    find_separator,
-    rank_candidates,
-    subsets,
-)
+from edfa.blanket.separation import IndexedBlanket, Progress, rank_candidates, subsets
 
 __all__ = ["Symmetry", "hiton_mb", "hiton_pc"]
 
@@ -25,76 +19,98 @@ def hiton_pc(tester: Tester, target: int, max_condition: int) -> IndexedBlanket:
     """Parents and children: columns that no subset of the other accepted ones separates from the
     target.
 
-    ``max_condition``: size of the largest subset tried. Only ``pc`` and ``separating_sets`` are
-    filled; the result is cached in the tester.
+    Parameters
+    ----------
+    tester
+        Answers the tests of independence, and caches the result.
+    target
+        The column whose parents and children are searched.
+    max_condition
+        The size of the largest subset tried.
+
+    Returns
+    -------
+    IndexedBlanket
+        With ``pc`` and ``separating_sets`` alone; a copy, which may be changed.
     """
-    cached: IndexedBlanket = tester.memo.get(
-        ("hiton_pc", target, max_condition), lambda: _hiton_pc(tester, target, max_condition)
-    )
-    return IndexedBlanket(list(cached.pc), separating_sets=dict(cached.separating_sets))
 
+    def search() -> IndexedBlanket:
+        blanket = IndexedBlanket([])
+        for new in rank_candidates(tester, target, blanket):
+            blanket.pc.append(new)
+            for x in reversed(blanket.pc.copy()):
+                others = [v for v in blanket.pc if v != x]
+                # older members were tested before against all sets without the new one
+                candidates = (
+                    subsets(others, 0, max_condition)
+                    if x == new
+                    else subsets(others, 1, max_condition, containing=new)
+                )
+                if blanket.separate(tester, x, target, candidates):
+                    blanket.pc.remove(x)
+                    if x == new:
+                        break
+        return blanket
 
-def _hiton_pc(tester: Tester, target: int, max_condition: int) -> IndexedBlanket:
-    blanket = IndexedBlanket([])
-    for new in rank_candidates(tester, target, blanket):
-        blanket.pc.append(new)
-        for x in reversed(blanket.pc.copy()):
-            others = [v for v in blanket.pc if v != x]
-            # older members were tested before against all sets without the new one
-            candidates = (
-                subsets(others, 0, max_condition)
-                if x == new
-                else subsets(others, 1, max_condition, containing=new)
-            )
-            if (separator := find_separator(tester, x, target, candidates)) is not None:
-                blanket.separating_sets[x] = separator
-                blanket.pc.remove(x)
-                if x == new:
-                    break
-    return blanket
+    found: IndexedBlanket = tester.memo.get(("hiton_pc", target, max_condition), search)
+    return IndexedBlanket(list(found.pc), separating_sets=dict(found.separating_sets))
 
 
 def hiton_mb(
     tester: Tester,
     target: int,
-    max_condition: int = 3,
-    symmetry: Symmetry = "none",
-    parity: bool = False,
-    progress: Progress | None = None,
+    max_condition: int,
+    symmetry: Symmetry,
+    parity: bool,
+    progress: Progress | None,
 ) -> IndexedBlanket:
-    """The blanket of a column in units.
+    """Find the blanket of a column in units.
 
-    ``symmetry``: a child stays only if the target is among its own parents and children ("and"), or
-    whichever of the two finds the other ("or"). ``parity``: admit spouses as the authors' code
-    does.
+    Parameters
+    ----------
+    tester
+        Answers the tests of independence.
+    target
+        The column whose blanket is searched.
+    max_condition
+        The size of the largest subset tried as a separating set.
+    symmetry
+        ``"and"``: a child stays only if the target is among its own parents and children;
+        ``"or"``: a column is a child if either of the two finds the other; ``"none"``: the target's
+        own search decides.
+    parity
+        Whether to admit spouses as the authors' code does.
+    progress
+        Called with the number of children done and of all.
+
+    Returns
+    -------
+    IndexedBlanket
+        Parents and children in the order of discovery, each with its spouses in column order.
     """
     # DEVIATION: an unreliable collider test admits no spouse; the authors' code admits it
     # (``parity=True``).
     blanket = hiton_pc(tester, target, max_condition)
     pc_of = {child: hiton_pc(tester, child, max_condition) for child in blanket.pc}
-    adjacent = {child: other.pc for child, other in pc_of.items()}
     if symmetry == "and":
-        blanket.pc = [child for child in blanket.pc if target in adjacent[child]]
-        removed = [child for child in adjacent if child not in blanket.pc]
+        blanket.pc = [child for child in blanket.pc if target in pc_of[child].pc]
         blanket.separating_sets |= {
-            child: pc_of[child].separating_sets[target] for child in removed
+            child: pc_of[child].separating_sets[target]
+            for child in pc_of
+            if child not in blanket.pc
         }
     elif symmetry == "or":
-        for child in range(len(tester.names)):
-            if (
-                child != target
-                and child not in adjacent
-                and target in (pc := hiton_pc(tester, child, max_condition).pc)
-            ):
-                blanket.pc.append(child)
-                adjacent[child] = pc
+        for x in range(len(tester.names)):
+            if x == target or x in pc_of:
+                continue
+            theirs = hiton_pc(tester, x, max_condition)
+            if target in theirs.pc:
+                blanket.pc.append(x)
+                pc_of[x] = theirs
     for done, child in enumerate(blanket.pc):
+        candidates = sorted({*pc_of[child].pc} - {target, *blanket.pc})
         blanket.units[child] = [
-            s
-            for s in sorted(adjacent[child])
-            if s != target
-            and s not in blanket.pc
-            and _is_spouse(tester, s, child, target, blanket, parity)
+            s for s in candidates if _is_spouse(tester, s, child, target, blanket, parity)
         ]
         if progress:
             progress(done + 1, len(blanket.pc))

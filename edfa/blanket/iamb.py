@@ -8,10 +8,22 @@ from edfa.blanket.independence import Tester
 __all__ = ["iamb", "shrink"]
 
 
-def iamb(tester: Tester, target: int, parity: bool = False) -> list[int]:
-    """The blanket of a column as a flat list of columns; ``split_units`` finds its units.
+def iamb(tester: Tester, target: int, parity: bool) -> list[int]:
+    """Find the blanket of a column, flat; ``split_units`` finds its units.
 
-    ``parity``: remove redundant members as the reference does.
+    Parameters
+    ----------
+    tester
+        Answers the tests of independence.
+    target
+        The column whose blanket is searched.
+    parity
+        Whether to remove redundant members as the reference does.
+
+    Returns
+    -------
+    list of int
+        The members, in the order in which they were added.
     """
     # DEVIATION: the reference removes all redundant members at once, and so both of a redundant
     # pair. Here the weakest goes first and the others are asked again; ``parity=True`` does it the
@@ -44,6 +56,8 @@ def _grow(tester: Tester, target: int) -> list[int]:
 def shrink(tester: Tester, target: int, blanket: list[int]) -> list[int]:
     """Remove members that the others make independent of the target: the weakest first, testing
     again after each.
+
+    ``blanket`` are columns; the result is a new list of those that stay, in the same order.
     """
     members = list(blanket)
     while True:

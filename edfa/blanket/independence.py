@@ -52,9 +52,8 @@ TestName = Literal["auto", "g2", "x2mm", "lrt", "fisher_z"]
 TESTS: tuple[TestName, ...] = ("auto", "g2", "x2mm", "lrt", "fisher_z")
 RankBy = Literal["effect", "statistic"]
 MANY_LEVELS = 20
-MANY_DOF = (
-    100  # degrees of freedom from which g2's excess over chi-square adds up, at five rows a cell
-)
+# Degrees of freedom from which g2's excess over chi-square adds up, at five rows a cell.
+MANY_DOF = 100
 CONFIRM_FROM = 2_000  # rows from which an lrt is confirmed within strata
 ROWS_TO_CONFIRM = 5  # of each stratum in which an lrt is confirmed
 MAX_STRATA = 20_000
@@ -62,12 +61,27 @@ PARTIAL_BYTES = 4_096  # of a partial result of a search
 
 
 class Tester(ABC):
-    """Runs each test once, caches its result, and decides at a significance level. Subclasses
-    implement ``run``.
+    """Runs each test once, caches its result, and decides at a significance level.
 
-    Columns are numbered as in ``names``. ``significance_level``: largest p-value of a dependence.
-    ``min_effect``: smallest effect of a dependence, in nats. ``rank_by``: whether candidates are
-    ranked by effect or by statistic.
+    A subclass implements ``run``; ``Search.find`` takes any tester.
+
+    Parameters
+    ----------
+    names
+        The names of the columns, which are numbered in this order.
+    significance_level
+        The largest p-value of a dependence.
+    min_effect
+        The smallest effect of a dependence, in nats.
+    rank_by
+        Whether candidates are ranked by effect or by statistic.
+
+    Attributes
+    ----------
+    results
+        The results so far, by (x, y, conditions) with x < y and conditions sorted.
+    memo
+        Partial results of searches, shared between targets.
     """
 
     def __init__(
@@ -82,32 +96,27 @@ class Tester(ABC):
         self.min_effect = min_effect
         self.rank_by = rank_by
         self.results: dict[tuple[int, int, tuple[int, ...]], CIResult] = {}
-        # partial results of searches, shared between targets
         self.memo = test_work(PARTIAL_BYTES)
 
     @abstractmethod
     def run(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
-        """Test columns x < y given the conditions, which are sorted."""
+        """Test columns x < y given the conditions, which are sorted; called once for each test."""
 
     def test(self, x: int, y: int, conditions: Iterable[int] = ()) -> CIResult:
-        """Test whether columns x and y are independent given the conditions; the order of either
-        does not matter.
+        """Test whether columns x and y are independent given the conditions.
+
+        The order of either does not matter; a test that was run before is not run again.
         """
-        key = (x, y, tuple(sorted(conditions))) if x < y else (y, x, tuple(sorted(conditions)))
-        if (result := self.results.get(key)) is None:
-            result = self.results[key] = self.run(*key)
-        return result
+        key = min(x, y), max(x, y), tuple(sorted(conditions))
+        if key not in self.results:
+            self.results[key] = self.run(*key)
+        return self.results[key]
 
     def significant(self, result: CIResult) -> bool:
         """Whether a result shows dependence: p at most the significance level, and at least the
         smallest effect.
         """
         return result.p <= self.significance_level and result.effect >= self.min_effect
-
-    def dependent(self, x: int, y: int, conditions: Iterable[int] = ()) -> bool:
-        """Whether columns x and y are reliably dependent given the conditions."""
-        result = self.test(x, y, conditions)
-        return result.reliable and self.significant(result)
 
     def independent(self, x: int, y: int, conditions: Iterable[int] = ()) -> bool:
         """Whether columns x and y are reliably independent given the conditions."""
@@ -124,15 +133,30 @@ class Tester(ABC):
         value = result.statistic if self.rank_by == "statistic" else result.effect
         return float(f"{value:.9g}")
 
-    @property
-    def n_tests(self) -> int:
-        """Number of different tests that were run."""
-        return len(self.results)
-
 
 class DataTester(Tester):
     """Tests the columns of a table. One tester serves every method and target, so that they share
     its cache.
+
+    Parameters
+    ----------
+    source
+        The table.
+    test
+        Which test decides: ``"auto"``, ``"g2"``, ``"x2mm"``, ``"lrt"`` or ``"fisher_z"``, as the
+        head of this module describes them.
+    significance_level, min_effect, rank_by
+        As in ``Tester``.
+
+    Examples
+    --------
+    >>> from edfa.blanket.sources.open import open_source
+    >>> from edfa.data.synthetic import credit_story
+    >>> source, target, _ = open_source(credit_story().table(2_000), None, None, False)
+    >>> tester = DataTester(source)
+    >>> x, y = tester.names.index("savings"), tester.names.index(target)
+    >>> tester.test(x, y).test, tester.independent(x, y)
+    ('g2', False)
     """
 
     def __init__(
@@ -147,9 +171,9 @@ class DataTester(Tester):
         self.source = source
         self.kind = test
         self._n_codes = [float(c.n_codes(TEST_BINS)) for c in source.columns]
-        categorical = [isinstance(c, CategoricalColumn) for c in source.columns]
         self._n_levels = [
-            k if levels else math.inf for k, levels in zip(self._n_codes, categorical, strict=True)
+            codes if isinstance(column, CategoricalColumn) else math.inf
+            for column, codes in zip(source.columns, self._n_codes, strict=True)
         ]
 
     def run(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
@@ -158,24 +182,24 @@ class DataTester(Tester):
         """
         if x in conditions or y in conditions:
             possible_cells = math.prod(self._n_codes[i] for i in (x, y, *conditions))
-            return CIResult(
-                1.0, 0.0, 0.0, 0.0, self.source.n >= ROWS_PER_CELL * possible_cells, "none"
-            )
+            enough = self.source.n >= ROWS_PER_CELL * possible_cells
+            return CIResult(1.0, 0.0, 0.0, 0.0, enough, "none")
         if self.kind == "auto":
             return self._auto(x, y, conditions)
         if self.kind == "lrt":
-            return self._spline_tests.likelihood_ratio(x, y, conditions)
+            return self._correlation_tests.likelihood_ratio(x, y, conditions)
         if self.kind == "fisher_z":
-            return self._score_tests.fisher_z(x, y, conditions)
+            return self._correlation_tests.fisher_z(x, y, conditions)
         table = self.source.contingency_table(x, y, conditions, bins=TEST_BINS)
         return g2(table) if self.kind == "g2" else x2mm(table)
 
     def _auto(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
+        """The test that suits the columns and the number of rows."""
         possible_cells = math.prod([self._n_levels[i] for i in (x, y, *conditions)])
         if self.source.n >= ROWS_PER_CELL * possible_cells:
             return self._count_test(x, y, conditions)
-        result = self._spline_tests.likelihood_ratio(x, y, conditions)
-        wide = max(self._n_codes[x], self._n_codes[y]) > MANY_LEVELS
+        result = self._correlation_tests.likelihood_ratio(x, y, conditions)
+        wide = self._is_wide(x, y)
         bins = self._confirming_bins(conditions, ROWS_PER_STRATUM if wide else ROWS_TO_CONFIRM)
         if not (bins and self.significant(result)):
             return result
@@ -185,18 +209,19 @@ class DataTester(Tester):
         second = (x2mm if wide else cmh)(self.source.contingency_table(x, y, conditions, bins))
         return replace(result, p=max(result.p, second.p), test=f"lrt+{second.test}")
 
+    def _is_wide(self, x: int, y: int) -> bool:
+        """Whether one of two columns has many levels."""
+        return max(self._n_codes[x], self._n_codes[y]) > MANY_LEVELS
+
     def _count_test(self, x: int, y: int, conditions: tuple[int, ...]) -> CIResult:
         """Test on a well-filled table; unreliable if several conditions together determine x or
         y.
         """
         table = self.source.contingency_table(x, y, conditions, bins=TEST_BINS)
-        wide = max(self._n_codes[x], self._n_codes[y]) > MANY_LEVELS
+        wide = self._is_wide(x, y)
         result = x2mm(table) if wide else g2(table)
-        if (
-            result.dof == 0
-            and len(conditions) > 1
-            and self._determined_jointly(x, y, conditions, table)
-        ):
+        untested = result.dof == 0 and len(conditions) > 1
+        if untested and self._determined_jointly(x, y, conditions, table):
             # DEVIATION: the note reads no degrees of freedom as independence. Of a target that a
             # law of several columns makes (either = lung or tub), that would drop all that is
             # beyond the law: nothing was tested.
@@ -214,9 +239,8 @@ class DataTester(Tester):
             for i, margin in zip((x, y), table.margins(), strict=True)
             if np.count_nonzero(margin, axis=1).max(initial=0) <= 1
         ]
-        return bool(determined) and not any(
-            self._determines(c, i) for i in determined for c in conditions
-        )
+        alone = (self._determines(c, i) for i in determined for c in conditions)
+        return bool(determined) and not any(alone)
 
     def _determines(self, condition: int, column: int) -> bool:
         """Whether one column alone determines another."""
@@ -242,22 +266,13 @@ class DataTester(Tester):
         return finest_bins((min(self.source.n / rows, MAX_STRATA) / strata) ** (1 / continuous))
 
     @cached_property
-    def _spline_tests(self) -> CorrelationTests:
-        """Tests on all terms of each column."""
-        correlation = self.source.correlation()
-        blocks = [np.arange(b.start, b.stop) for b in correlation.blocks]
-        return CorrelationTests(
-            correlation.between,
-            blocks,
-            correlation.n,
-            [c.n_tested_terms for c in self.source.columns],
-        )
-
-    @cached_property
-    def _score_tests(self) -> CorrelationTests:
-        """Tests on each column's first term: the score of a number, the indicator of the second
-        level.
+    def _correlation_tests(self) -> CorrelationTests:
+        """Tests on all terms of each column; Fisher's on its first alone, the score of a number or
+        the indicator of the second level.
         """
         correlation = self.source.correlation()
-        blocks = [np.arange(b.start, b.start + 1) for b in correlation.blocks]
-        return CorrelationTests(correlation.between, blocks, correlation.n)
+        blocks = [np.arange(block.start, block.stop) for block in correlation.blocks]
+        if self.kind == "fisher_z":
+            blocks = [block[:1] for block in blocks]
+        tested = [column.n_tested_terms for column in self.source.columns]
+        return CorrelationTests(correlation, blocks, tested)

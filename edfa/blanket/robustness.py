@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from edfa.blanket.discovery import METHODS, Method, Search, describe
+from edfa.blanket.discovery import METHODS, Method, Search
 from edfa.blanket.separation import Progress
 from edfa.blanket.sources.memory import MemoryRows
 from edfa.blanket.sources.open import open_source
@@ -24,8 +24,14 @@ __all__ = ["Comparison", "Stability", "compare", "stability"]
 class Stability:
     """How often the members of a blanket recur in half-samples.
 
-    ``members``: the share of half-samples in which each feature was a member; ``pairs``: the share
-    in which each (child, spouse) was a pair; ``runs``: the number of half-samples.
+    Parameters
+    ----------
+    members
+        The share of half-samples in which each feature was a member, the largest first.
+    pairs
+        The share in which each (child, spouse) was a pair, the largest first.
+    runs
+        The number of half-samples.
     """
 
     members: Mapping[str, float]
@@ -66,6 +72,19 @@ def stability(
         Decides which rows are in each half.
     progress
         Called with the number of halves done and ``B``.
+
+    Raises
+    ------
+    SettingError
+        If ``B`` is below 1, or a setting of ``discover`` cannot be.
+    DataError
+        If the rows are not in memory.
+
+    Examples
+    --------
+    >>> from edfa.data.synthetic import credit_story
+    >>> stability(credit_story().table(4_000), B=2).members["late_payment"]
+    1.0
     """
     if B < 1:
         raise SettingError(f"at least one half-sample is needed, not {B}")
@@ -78,8 +97,7 @@ def stability(
     pairs: Counter[tuple[str, str]] = Counter()
     for run in range(B):
         half = source.take(np.sort(random.permutation(source.n)[: source.n // 2]))
-        tester = search.tester(half)
-        blanket = describe(tester, search, search.find(tester, tester.names.index(target)), target)
+        blanket = search.discover(search.tester(half), target)
         members.update(blanket.features)
         pairs.update((child, s) for child, spouses in blanket.units.items() for s in spouses)
         if progress:
@@ -140,6 +158,16 @@ def compare(
         The methods to compare.
     progress
         Called with the number of methods done and of all methods.
+
+    Examples
+    --------
+    >>> from edfa.data.synthetic import credit_story
+    >>> print(compare(credit_story().table(4_000), methods=("hiton-mb", "iamb")))
+                               hiton-mb                 iamb
+    feature
+    late_payment                     pc                   pc
+    savings                          pc                   pc
+    wage_came_late  behind late_payment  behind late_payment
     """
     searches = [Search(method, **settings) for method in methods]
     if not searches:
@@ -148,8 +176,7 @@ def compare(
     tester = searches[0].tester(source)
     blankets: dict[str, Blanket] = {}
     for done, search in enumerate(searches):
-        blanket = search.find(tester, tester.names.index(target))
-        blankets[search.method] = describe(tester, search, blanket, target, left_out)
+        blankets[search.method] = search.discover(tester, target, left_out)
         if progress:
             progress(done + 1, len(searches))
     return Comparison(blankets)

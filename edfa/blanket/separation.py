@@ -18,9 +18,17 @@ Progress = Callable[[int, int], None]
 class IndexedBlanket:
     """A blanket under construction, as column indices in the order of discovery.
 
-    ``pc``: parents and children; ``units``: the spouses of each of them; ``separating_sets``: for a
-    column that is no parent or child, the conditions that made it independent of the target;
-    ``unattached``: members with no child.
+    Parameters
+    ----------
+    pc
+        Parents and children.
+    units
+        The spouses of each of them.
+    separating_sets
+        For a column that is no parent or child, the conditions that made it independent of the
+        target.
+    unattached
+        Members that stand behind no child.
     """
 
     pc: list[int]
@@ -28,14 +36,38 @@ class IndexedBlanket:
     separating_sets: dict[int, tuple[int, ...]] = field(default_factory=dict)
     unattached: list[int] = field(default_factory=list)
 
+    def separate(
+        self, tester: Tester, x: int, target: int, candidates: Iterator[tuple[int, ...]]
+    ) -> bool:
+        """Record the first candidate set that makes column x independent of the target.
+
+        Returns
+        -------
+        bool
+            Whether there was one.
+        """
+        separator = find_separator(tester, x, target, candidates)
+        if separator is not None:
+            self.separating_sets[x] = separator
+        return separator is not None
+
 
 def subsets(
     pool: Collection[int], low: int, high: int, containing: int | None = None
 ) -> Iterator[tuple[int, ...]]:
-    """Subsets of ``low`` to ``high`` members of a pool, by size, then in order of the columns.
+    """Subsets of a pool, by size, then in order of the columns.
 
-    ``containing``: only subsets with this member.
+    Parameters
+    ----------
+    pool
+        The columns to choose from.
+    low, high
+        The least and the largest number of members.
+    containing
+        Give only subsets with this member; None: all of them.
 
+    Examples
+    --------
     >>> list(subsets([3, 1, 2], 0, 1))
     [(), (1,), (2,), (3,)]
     >>> list(subsets([3, 1, 2], 0, 2, containing=2))
@@ -55,10 +87,23 @@ def find_separator(
     candidates: Iterator[tuple[int, ...]],
     always: tuple[int, ...] = (),
 ) -> tuple[int, ...] | None:
-    """The first of the candidate sets (with ``always`` added) that makes x independent of the
-    target, sorted.
+    """The first candidate set that makes x independent of the target.
 
-    None if no candidate does.
+    Parameters
+    ----------
+    tester
+        Answers the tests of independence; an unreliable one separates nothing.
+    x, target
+        The two columns.
+    candidates
+        The sets to try, in this order.
+    always
+        Columns that are added to each of them.
+
+    Returns
+    -------
+    tuple of int or None
+        The set with what was added, sorted; None if no candidate does.
     """
     for candidate in candidates:
         conditions = (*candidate, *always)
@@ -68,15 +113,12 @@ def find_separator(
 
 
 def rank_candidates(tester: Tester, target: int, blanket: IndexedBlanket) -> list[int]:
-    """Columns that depend on the target by themselves, strongest first.
+    """Columns that depend on the target by themselves, strongest first; ties in column order.
 
     The other columns are recorded in ``blanket`` as separated by the empty set.
     """
-    strengths = {}
-    for x in range(len(tester.names)):
-        if x == target:
-            continue
-        strengths[x] = tester.strength(tester.test(x, target))
-        if not strengths[x]:
-            blanket.separating_sets[x] = ()
-    return sorted((x for x, s in strengths.items() if s), key=lambda x: (-strengths[x], x))
+    others = (x for x in range(len(tester.names)) if x != target)
+    strengths = {x: tester.strength(tester.test(x, target)) for x in others}
+    blanket.separating_sets |= {x: () for x, strength in strengths.items() if not strength}
+    dependent = (x for x, strength in strengths.items() if strength)
+    return sorted(dependent, key=lambda x: -strengths[x])

@@ -6,7 +6,7 @@ EAMB and IAMB return a flat set; this pass, and nothing in the authors' code, gi
 
 from edfa.blanket.hiton import hiton_pc
 from edfa.blanket.independence import Tester
-from edfa.blanket.separation import IndexedBlanket, Progress, find_separator, subsets
+from edfa.blanket.separation import IndexedBlanket, Progress, subsets
 
 __all__ = ["split_units"]
 
@@ -15,8 +15,8 @@ def split_units(
     tester: Tester,
     target: int,
     members: list[int],
-    max_condition: int = 3,
-    progress: Progress | None = None,
+    max_condition: int,
+    progress: Progress | None,
 ) -> IndexedBlanket:
     """Split a flat blanket into units.
 
@@ -24,18 +24,32 @@ def split_units(
     and children. A spouse stands behind every child that it is adjacent to and that makes it
     dependent on the target; if it is adjacent to none of these, behind the one that makes it most
     dependent; if there is none, it is unattached.
+
+    Parameters
+    ----------
+    tester
+        Answers the tests of independence.
+    target
+        The column whose blanket it is.
+    members
+        The columns of the flat blanket.
+    max_condition
+        The size of the largest subset tried as a separating set.
+    progress
+        Called with the number of members done and of all.
+
+    Returns
+    -------
+    IndexedBlanket
+        The same members in units.
     """
     blanket = IndexedBlanket([])
     for done, x in enumerate(members):
         if progress:
             progress(done + 1, len(members))
-        separator = find_separator(
-            tester, x, target, subsets([v for v in members if v != x], 0, max_condition)
-        )
-        if separator is None:
+        candidates = subsets([v for v in members if v != x], 0, max_condition)
+        if not blanket.separate(tester, x, target, candidates):
             blanket.pc.append(x)
-        else:
-            blanket.separating_sets[x] = separator
     blanket.units = {child: [] for child in blanket.pc}
     for spouse in sorted(set(members) - set(blanket.pc)):
         children = _children_of(tester, target, blanket, spouse, max_condition)

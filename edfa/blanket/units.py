@@ -1,5 +1,7 @@
 """The Markov blanket in units: each parent or child with the spouses that stand behind it
 (Definition 4).
+
+``Blanket`` is what ``discover`` returns; it is immutable, prints as a tree and is saved as JSON.
 """
 
 import json
@@ -15,10 +17,18 @@ __all__ = ["Blanket", "Evidence"]
 
 @dataclass(frozen=True)
 class Evidence:
-    """The weakest test that a member passed: its dependence on the target given the features in
-    ``given``.
+    """The weakest test that a member passed: its dependence on the target.
 
-    ``p``: p-value; ``effect``: conditional mutual information in nats; ``test``: name of the test.
+    Parameters
+    ----------
+    p, statistic
+        The p-value and the statistic.
+    effect
+        Conditional mutual information in nats.
+    test
+        The name of the test.
+    given
+        The features that it conditioned on.
     """
 
     p: float
@@ -32,10 +42,24 @@ class Evidence:
 class Blanket:
     """Which features matter for the target, in which units, and on what evidence.
 
-    ``units``: each parent or child with its spouses. ``unattached``: members that stand behind no
-    child. ``separating``: for other features, the features that made them independent of the
-    target. ``evidence``: by member. ``alpha``: significance level of each test; ``n``: rows;
-    ``tests``: number of tests run. ``left_out``: columns that are constant.
+    Parameters
+    ----------
+    target
+        The outcome.
+    units
+        Each parent or child with its spouses.
+    unattached
+        Members that stand behind no child.
+    separating
+        For other features, the features that made them independent of the target.
+    evidence
+        For each member the weakest test that it passed.
+    method, test, alpha
+        How it was found: the algorithm, the test of independence and its significance level.
+    n, tests
+        The number of rows, and of tests that were run.
+    left_out
+        Columns that are constant.
 
     Examples
     --------
@@ -85,23 +109,15 @@ class Blanket:
         return name in self.features
 
     def __str__(self) -> str:
-        units = len(self.units) + len(self.unattached)
-        count = len(self)
-        lines = [
-            (
-                f"{self.target}: {count} feature{'s' * (count != 1)} in {units} "
-                f"unit{'s' * (units != 1)}"
-            )
-        ]
-        heads = [*self.units.items(), *((u, ()) for u in self.unattached)]
-        for i, (head, spouses) in enumerate(heads):
-            last = i + 1 == len(heads)
-            note = " (behind no child)" if head in self.unattached else ""
-            lines.append(f"{'└' if last else '├'}── {head}{note}")
-            for j, spouse in enumerate(spouses):
-                lines.append(
-                    f"{' ' if last else '│'}   {'└' if j + 1 == len(spouses) else '├'}── {spouse}"
-                )
+        units, count = len(self.units) + len(self.unattached), len(self)
+        features = f"{count} feature{'s' * (count != 1)}"
+        lines = [f"{self.target}: {features} in {units} unit{'s' * (units != 1)}"]
+        behind_no_child = {f"{name} (behind no child)": () for name in self.unattached}
+        for i, (head, spouses) in enumerate([*self.units.items(), *behind_no_child.items()], 1):
+            lines.append(f"{'└' if i == units else '├'}── {head}")
+            for j, spouse in enumerate(spouses, 1):
+                edge = "└" if j == len(spouses) else "├"
+                lines.append(f"{' ' if i == units else '│'}   {edge}── {spouse}")
         return "\n".join(lines)
 
     def to_json(self) -> str:

@@ -113,32 +113,11 @@ def test_progress_bad_settings_and_wrong_tables(make):
 
 def test_names_of_settings():
     for bad in (
-        lambda: DIME(stop="budgets"),
         lambda: EDDI(reward="latents"),
         lambda: GSMRL(reward="papers"),
     ):
         with pytest.raises(UnknownNameError, match="did you mean"):
             bad()
-
-
-def test_dime_stops_by_price_or_by_confidence():
-    table = Cube(0.1).table(1500, shares=(0.8, 0.1, 0.1))
-    policy = DIME(pretrain=15, epochs=2, steps=6).fit(table.train)
-    model = MaskedMLP(epochs=10).fit(table.train.X, table.train.y)
-    whole = acquire(table.test, policy, model, 10, explain=False)
-    values = np.nanmax(whole.scores[whole.step > 0], axis=1)
-    limit = float(np.median(values))
-    policy.stop, policy.limit = "penalised", limit
-    priced = acquire(table.test, policy, model, 10, explain=False)
-    assert len(priced) < len(whole)
-    assert np.nanmax(priced.scores[priced.step > 0], axis=1).min() >= limit
-    policy.stop, policy.limit = "confidence", 0.7
-    sure = acquire(table.test, policy, model, 10, explain=False)
-    assert len(sure) < len(whole)
-    for person in range(20):
-        assert sure.order(person) == whole.order(person)[: len(sure.order(person))], (
-            "it stops earlier, no more"
-        )
 
 
 def test_dimes_values_lie_between_zero_and_the_entropy_that_is_left():
@@ -152,15 +131,6 @@ def test_dimes_values_lie_between_zero_and_the_entropy_that_is_left():
     assert (scores[people.askable] <= np.log(2)).all()
 
 
-def test_gsmrl_may_stop_by_itself():
-    """With a price far above any gain, an agent that may stop learns to stop at once."""
-    policy = GSMRL(
-        pretrain=3, rounds=40, steps=4, stop=True, price=5.0, reward="paper", learning_rate=3e-3
-    ).fit(TABLE.train)
-    trajectory = acquire(TABLE.test, policy, MODEL, 8, explain=False)
-    assert len(trajectory) < 1.5 * len(TABLE.test)
-
-
 def test_the_divergence_of_beliefs_is_that_of_gaussians():
     random = torch.Generator().manual_seed(0)
     first, second = (_Belief(*torch.randn(2, 5, 3, generator=random)) for _ in range(2))
@@ -171,27 +141,21 @@ def test_the_divergence_of_beliefs_is_that_of_gaussians():
 
 
 def test_advantages_are_those_of_the_definition():
-    """GAE by its sum, for one episode that ends early and one that goes to the end."""
+    """GAE by its sum, for two episodes."""
     steps, rows, mix = 4, 2, 0.95 * 0.95
     random = torch.Generator().manual_seed(1)
     reward, worth = (
         torch.rand(steps, rows, generator=random),
         torch.rand(steps, rows, generator=random),
     )
-    ends = torch.tensor([[False, False], [True, False], [False, False], [False, True]])
-    alive = torch.tensor([[True, True], [True, True], [False, True], [False, True]])
     blank = torch.zeros(rows, 1)
-    log = [
-        (blank, blank, blank[:, 0], blank[:, 0], reward[t], worth[t], alive[t], ends[t])
-        for t in range(steps)
-    ]
+    log = [(blank, blank, blank[:, 0], blank[:, 0], reward[t], worth[t]) for t in range(steps)]
     episodes = _with_advantages(log)
     expected = []
-    for t, row in [(t, r) for t in range(steps) for r in range(rows) if alive[t, r]]:
-        last = 1 if row == 0 else 3
+    for t, row in [(t, r) for t in range(steps) for r in range(rows)]:
         total = 0.0
-        for k in range(t, last + 1):
-            following = 0.0 if k == last else float(worth[k + 1, row])
+        for k in range(t, steps):
+            following = 0.0 if k == steps - 1 else float(worth[k + 1, row])
             total += mix ** (k - t) * (
                 float(reward[k, row]) + 0.95 * following - float(worth[k, row])
             )

@@ -9,7 +9,6 @@ from random_worlds import random_mechanisms, random_network
 import edfa
 from edfa import Blanket, discover
 from edfa.blanket import Search, compare, stability
-from edfa.blanket.discovery import describe
 from edfa.blanket.sources import open_source
 from edfa.data.synthetic import credit_story
 from edfa.errors import (
@@ -196,9 +195,7 @@ def test_what_is_found_again_is_the_truth():
         targets = [f.name for f in world.schema() if f.kind == "categorical"][:3]
         tester = Search().tester(open_source(frame, targets[0], None, False)[0])
         for target in targets:
-            blanket = describe(
-                tester, Search(), Search().find(tester, tester.names.index(target)), target
-            )
+            blanket = Search().discover(tester, target)
             truth, members = set(world.graph.blanket(target)), set(blanket.features)
             hits = 2 * len(truth & members)
             scores.append(hits / (len(truth) + len(members)) if truth or members else 1.0)

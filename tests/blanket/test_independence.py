@@ -478,9 +478,8 @@ def test_a_500_level_column_is_not_admitted_by_its_width():
     )
     frame["y"] = np.where(random.random(n) < 0.2 + 0.15 * s, "a", "b")
     tester = Search().tester(open_source(frame, "y", None, False)[0])
-    assert not tester.dependent(
-        *(tester.names.index(c) for c in ("wide", "y")), [tester.names.index("s")]
-    )
+    wide, y, s = (tester.names.index(c) for c in ("wide", "y", "s"))
+    assert not tester.strength(tester.test(wide, y, [s]))
 
 
 def test_each_question_is_asked_once_whatever_its_order():
@@ -489,4 +488,4 @@ def test_each_question_is_asked_once_whatever_its_order():
     )
     first = tester.test(0, 1, [2, 3])
     assert tester.test(1, 0, (3, 2)) is first
-    assert tester.n_tests == 1
+    assert len(tester.results) == 1

@@ -1,17 +1,21 @@
 """What tests ask of a table, wherever its rows are; and the part that sources with remote rows
 share.
+
+``TableSource`` is the contract. ``RemoteSource`` counts and reads columns for the two sources whose
+rows are elsewhere, with the functions at the end of this module.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from edfa.blanket.columns import TEST_BINS, CategoricalColumn, Column, as_tested
 from edfa.blanket.contingency import ContingencyTable
-from edfa.blanket.sources.correlation import Correlation, TermCorrelations
+from edfa.blanket.sources.correlation import TermCorrelations
 from edfa.data.schema import Feature, Schema
 from edfa.data.table import find_classes, validate_features, validate_target
 from edfa.errors import ColumnError
@@ -33,41 +37,54 @@ Translation = dict[Any, Any] | None
 ENOUGH_ROWS = 3  # of a class, for every check
 
 
-@runtime_checkable
-class TableSource(Protocol):
-    """A table of ``n`` rows that can be counted and correlated. Columns are numbered as in
-    ``columns``.
+class TableSource(ABC):
+    """A table that can be counted and correlated. Columns are numbered as in ``columns``.
+
+    Attributes
+    ----------
+    n
+        The number of rows.
+    columns
+        The columns that vary.
+    target
+        The name of the outcome, if the source knows it.
+    left_out
+        Names of the columns that are constant.
     """
 
     n: int
     columns: tuple[Column, ...]
+    target: str | None = None
+    left_out: tuple[str, ...] = ()
 
+    @abstractmethod
     def contingency_table(
         self, x: int, y: int, conditions: tuple[int, ...], bins: int
     ) -> ContingencyTable:
-        """Counts of x and y in each stratum of the conditions.
+        """Count columns x and y in each stratum of the conditions.
 
-        Continuous columns are cut: x and y into five bins, conditions into ``bins``.
+        Parameters
+        ----------
+        x, y, conditions
+            Positions of columns. A continuous x or y is cut into five bins.
+        bins
+            The number of bins of a continuous condition.
         """
 
+    @abstractmethod
     def correlation(self) -> TermCorrelations:
         """Correlations of the terms of all columns."""
 
 
-class RemoteSource(ABC):
+class RemoteSource(TableSource):
     """A source whose rows stay elsewhere: it asks for group counts and for sums of products, and
     holds only summaries.
 
     ``ParquetRows`` asks DuckDB about files larger than memory, ``DaskRows`` the workers of a Dask
-    cluster. Both answer what ``MemoryRows`` would answer on the same rows. ``left_out``: names of
-    the columns that are constant. What the raw values of a column mean is decided once, from its
-    different values (``read_distinct``), and remembered as a translation.
+    cluster. Both answer what ``MemoryRows`` would answer on the same rows. What the raw values of a
+    column mean is decided once, from its different values (``read_distinct``), and remembered as a
+    translation.
     """
-
-    n: int
-    columns: tuple[Column, ...]
-    target: str
-    left_out: tuple[str, ...]
 
     def _set_columns(self, columns: Sequence[Column]) -> None:
         """Keep the columns that vary, and the names of those that do not."""
@@ -81,10 +98,6 @@ class RemoteSource(ABC):
         Returns the codes of each column, ``(groups,)`` each, -1 where a value is missing, and the
         number of rows of each group, ``(groups,)``; a combination may be there several times.
         """
-
-    @abstractmethod
-    def correlation(self) -> Correlation:
-        """Correlations of the terms of all columns."""
 
     def contingency_table(
         self, x: int, y: int, conditions: tuple[int, ...], bins: int
@@ -103,9 +116,9 @@ class RemoteSource(ABC):
         distinct, z = np.unique(strata, return_inverse=True)
         rx, ry = sizes[-2:]
         positions, cell = np.unique((z * rx + x_code) * ry + y_code, return_inverse=True)
-        rows = np.bincount(cell, weights=counts[known], minlength=len(positions)).astype(np.int64)
+        rows = np.bincount(cell, weights=counts[known], minlength=len(positions))
         shape = (max(len(distinct), 1), rx, ry)
-        return ContingencyTable(rows, shape, float(np.prod(np.array(sizes, float))), positions)
+        return ContingencyTable(rows, shape, math.prod(map(float, sizes)), positions)
 
 
 def read_distinct(
@@ -141,7 +154,16 @@ def read_distinct(
 
 
 def fit_levels(name: str, words: pd.Series, rows: AnyArray) -> CategoricalColumn:
-    """The categorical column whose words occur in so many rows, both ``(values,)``."""
+    """Summarise a categorical column.
+
+    Parameters
+    ----------
+    name
+        The name of the column.
+    words, rows
+        Its different values, null where missing, and the number of rows of each, both
+        ``(values,)``; a word may be there several times.
+    """
     counts = pd.Series(rows).groupby(words.to_numpy(object)).sum()
     return CategoricalColumn.fit(
         name,
@@ -151,7 +173,7 @@ def fit_levels(name: str, words: pd.Series, rows: AnyArray) -> CategoricalColumn
 
 
 def read_column(raw: pd.Series, column: Column, translation: Translation) -> AnyArray:
-    """Raw values of a column as codes or floats, ``(rows,)``."""
+    """Raw values of a column, ``(rows,)``, as codes or floats, ``(rows,)``."""
     return column.read(raw if translation is None else raw.astype(object).map(translation))
 
 

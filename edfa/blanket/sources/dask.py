@@ -34,6 +34,20 @@ class DaskRows(RemoteSource):
     counts and sums only.
 
     The distinct values of each column are gathered once, so that quantiles are exact.
+
+    Parameters
+    ----------
+    frame
+        A Dask frame.
+    schema
+        The features and the outcome; other columns of the frame are not read.
+
+    Raises
+    ------
+    MissingExtraError
+        If Dask is not installed.
+    ColumnError, TargetError, EmptyTableError
+        If the frame lacks a column or has no rows, or its values do not fit the card.
     """
 
     def __init__(self, frame: Any, schema: Schema) -> None:

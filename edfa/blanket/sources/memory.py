@@ -1,4 +1,8 @@
-"""A table whose rows are in memory, counted with numpy."""
+"""A table whose rows are in memory, counted with numpy.
+
+The strata of conditions are numbered one condition after the other, and remembered, because a
+search asks for the same conditions in many tests.
+"""
 
 import math
 from collections.abc import Sequence
@@ -7,6 +11,7 @@ import numpy as np
 
 from edfa.blanket.columns import TEST_BINS, Column
 from edfa.blanket.contingency import ContingencyTable, test_work
+from edfa.blanket.sources.base import TableSource
 from edfa.blanket.sources.correlation import (
     CHUNK_ROWS,
     MOST_TERMS,
@@ -21,18 +26,23 @@ __all__ = ["MemoryRows"]
 FEW_STRATA = 32  # up to this many, counting empty strata costs less than renumbering
 
 
-class MemoryRows:
-    """A table in memory. ``values``: for each column an array ``(rows,)`` of codes or floats, as
-    ``Column.read`` gives.
+class MemoryRows(TableSource):
+    """A table in memory.
 
     Codes and strata are cached, because a search asks for the same ones in many tests.
+
+    Parameters
+    ----------
+    columns
+        The columns of the table.
+    values
+        For each column an array ``(rows,)`` of codes or floats, as ``Column.read`` gives.
     """
 
     def __init__(self, columns: Sequence[Column], values: Sequence[AnyArray]) -> None:
         self.n = len(values[0])
         self.columns = tuple(columns)
         self._values = values
-        self._has_missing = [bool(c.has_missing) for c in columns]
         self._n_codes = [c.n_codes(TEST_BINS) for c in columns]
         self._codes = test_work(4 * self.n)
         self._strata = test_work(16 * self.n)
@@ -49,16 +59,14 @@ class MemoryRows:
         """
         strata, n_strata = self._stratify(conditions, bins)
         rx, ry = self._n_codes[x], self._n_codes[y]
-        pair = _fold(self._code(x, TEST_BINS), self._code(y, TEST_BINS), ry, rx)
+        x_code, y_code = self._code(x, TEST_BINS), self._code(y, TEST_BINS)
+        pair = _fold(x_code, y_code, ry, rx)
         key = _fold(strata, pair, rx * ry, n_strata) if conditions else pair
         if self._any_missing(x, y, *conditions):
-            key = key[
-                (self._code(x, TEST_BINS) >= 0) & (self._code(y, TEST_BINS) >= 0) & (strata >= 0)
-            ]
+            key = key[(x_code >= 0) & (y_code >= 0) & (strata >= 0)]
         shape = (n_strata, rx, ry)
-        possible_cells = (
-            math.prod([float(self.columns[c].n_codes(bins)) for c in conditions]) * rx * ry
-        )
+        given = math.prod([float(self.columns[c].n_codes(bins)) for c in conditions])
+        possible_cells = given * rx * ry
         if (cells := math.prod(shape)) <= max(16 * self.n, 100_000):
             return ContingencyTable(np.bincount(key, minlength=cells), shape, possible_cells)
         positions, counts = np.unique(key, return_counts=True)
@@ -76,7 +84,7 @@ class MemoryRows:
         return products.correlation()
 
     def _any_missing(self, *columns: int) -> bool:
-        return any(self._has_missing[i] for i in columns)
+        return any(self.columns[i].has_missing for i in columns)
 
     def _code(self, column: int, bins: int) -> AnyArray:
         """Codes of a column, ``(rows,)``; -1 if the value is missing."""
@@ -112,11 +120,8 @@ class MemoryRows:
 
 def _fold(left: AnyArray, right: AnyArray, n_right: int, n_left: int) -> AnyArray:
     """Two codes in one number; 32 bits wide where they suffice, which is twice as fast to read."""
-    return (
-        left * n_right + right
-        if n_right * n_left < 1 << 31
-        else left.astype(np.int64) * n_right + right
-    )
+    wide = left if n_right * n_left < 1 << 31 else left.astype(np.int64)
+    return wide * n_right + right
 
 
 def _renumber(codes: AnyArray, possible: int) -> tuple[AnyArray, int]:

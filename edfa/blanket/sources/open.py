@@ -1,8 +1,9 @@
 """``open_source``: what is passed to ``discover`` (a Table, any data frame, or a source) becomes a
 source.
+
+Columns of a Table have the kinds of its card; those of a bare frame are inferred.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,19 +21,38 @@ from edfa.typing import AnyArray
 __all__ = ["open_source"]
 
 MIN_ROWS = 30
-MAX_WHOLE_LEVELS = (
-    20  # whole numbers with at most this many values in a bare frame are read as levels
-)
+# Whole numbers with at most this many values in a bare frame are read as levels.
+MAX_WHOLE_LEVELS = 20
 
 
 def open_source(
     table: Any, target: str | None, bins: int | None, keep_order: bool
 ) -> tuple[TableSource, str, tuple[str, ...]]:
-    """Open a table: the source, the name of its target, and the names of the columns left out as
-    constant.
+    """Open a table for tests of independence.
 
-    ``bins``: number of quantile bins into which a continuous target is cut. Columns are sorted by
-    name, so that results do not depend on their order, unless ``keep_order``.
+    Parameters
+    ----------
+    table
+        A Table, any data frame, or a source.
+    target
+        The name of the column whose blanket is searched; None: that of the Table or source.
+    bins
+        The number of quantile bins into which a continuous target is cut.
+    keep_order
+        Whether columns stay in their order; else they are sorted by name, so that results do not
+        depend on it.
+
+    Returns
+    -------
+    tuple[TableSource, str, tuple[str, ...]]
+        The source, the name of its target, and the names of the columns left out as constant.
+
+    Raises
+    ------
+    TargetError, UnknownNameError
+        If the target is not named, not there, constant, or continuous without ``bins``.
+    DataError
+        If there are fewer than 30 rows, or a column holds neither numbers nor words.
     """
     if isinstance(table, TableSource):
         return _check_source(table, target)
@@ -51,18 +71,16 @@ def open_source(
     if target not in frame.columns:
         raise UnknownNameError("column", target, frame.columns)
     _check_rows(len(frame))
-    names = [str(n) for n in frame.columns] if keep_order else sorted(str(n) for n in frame.columns)
+    names = [str(name) for name in frame.columns]
+    names = names if keep_order else sorted(names)
     columns = {n: _read(frame[n], n, features.get(n)) for n in names}
     columns[target] = _read_target(*columns[target], target, bins)
     constant = tuple(n for n, (column, _) in columns.items() if column.is_constant)
     if target in constant:
         raise TargetError(f"target {target!r} is constant: it depends on nothing")
-    varying = [pair for n, pair in columns.items() if n not in constant]
-    return (
-        MemoryRows([column for column, _ in varying], [values for _, values in varying]),
-        target,
-        constant,
-    )
+    varying = [columns[name] for name in names if name not in constant]
+    kept, values = zip(*varying, strict=True)
+    return MemoryRows(kept, values), target, constant
 
 
 def _check_rows(n: int) -> None:
@@ -77,24 +95,18 @@ def _read(values: pd.Series, name: str, feature: Feature | None) -> tuple[Column
     is inferred.
     """
     if feature is None:
-        if values.dtype.kind in "mMc" or (
+        kind, codes = values.dtype.kind, []
+        if kind in "mMc" or (
             values.dtype == object and not values.map(pd.api.types.is_scalar).all()
         ):
             raise DataError(f"column {name!r} holds neither numbers nor words")
-        if values.dtype.kind == "f" or (
-            values.dtype.kind in "iu" and values.nunique() > MAX_WHOLE_LEVELS
-        ):
-            return _read_continuous(values, name)
-        return _read_categorical(values, name)
-    values, categorical = as_tested(values, feature)
+        whole = kind in "iu" and values.nunique() <= MAX_WHOLE_LEVELS
+        categorical = whole or kind not in "iuf"
+    else:
+        values, categorical = as_tested(values, feature)
+        codes = special_numbers(feature)
     if categorical:
         return _read_categorical(values, name)
-    return _read_continuous(values, name, special_numbers(feature))
-
-
-def _read_continuous(
-    values: pd.Series, name: str, codes: Sequence[float] = ()
-) -> tuple[ContinuousColumn, AnyArray]:
     numbers = values.to_numpy(float)
     return ContinuousColumn.fit(name, numbers, codes), numbers
 
@@ -131,11 +143,10 @@ def _check_source(
     can be found.
     """
     names = [c.name for c in source.columns]
-    target = target or getattr(source, "target", None)
+    target = target or source.target
     if target is None:
         raise TargetError("a source needs to be told its target: discover(source, target='name')")
-    left_out: tuple[str, ...] = getattr(source, "left_out", ())
-    if target in left_out:
+    if target in source.left_out:
         raise TargetError(f"target {target!r} is constant: it depends on nothing")
     if target not in names:
         raise UnknownNameError("column", target, names)
@@ -144,4 +155,4 @@ def _check_source(
         raise TargetError(
             f"target {target!r} is continuous; a source can only have a categorical one"
         )
-    return source, target, left_out
+    return source, target, source.left_out

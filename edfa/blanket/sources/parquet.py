@@ -1,6 +1,8 @@
-"""Parquet files larger than memory, counted by DuckDB.
+"""Parquet files larger than memory, counted by DuckDB: ``discover(ParquetRows("people/*.parquet",
+schema))``.
 
-discover(ParquetRows("people/*.parquet", schema))
+Each column has an SQL expression for its values, and of a categorical one a translation of what
+they mean. Counts are one GROUP BY over the codes, correlations one pass over chunks of rows.
 """
 
 import glob
@@ -31,7 +33,7 @@ from edfa.blanket.sources.base import (
 )
 from edfa.blanket.sources.correlation import CHUNK_ROWS, Correlation, CrossProducts
 from edfa.data.read import open_parquet
-from edfa.data.schema import Schema
+from edfa.data.schema import Feature, Schema
 from edfa.data.values import LARGEST
 from edfa.errors import (
     ColumnError,
@@ -51,26 +53,32 @@ ENDINGS = (".parquet", ".pq")
 MEMORY = "700MB"  # DuckDB's own limit; grouping beyond it spills to disk
 MAX_TEXTS = 100_000  # different texts of a column of numbers that are read one by one
 MAX_ARMS = 1_000  # texts that SQL translates one by one
-WHOLE = (
-    "TINYINT",
-    "SMALLINT",
-    "INTEGER",
-    "BIGINT",
-    "HUGEINT",
-    "UTINYINT",
-    "USMALLINT",
-    "UINTEGER",
-    "UBIGINT",
-)
-NUMBERS = (*WHOLE, "FLOAT", "DOUBLE", "DECIMAL")
+WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+NUMBERS = (*WHOLE, *(f"U{kind}" for kind in WHOLE[:-1]), "FLOAT", "DOUBLE", "DECIMAL")
 
 
 class ParquetRows(RemoteSource):
     """Parquet files, larger than memory if need be, counted by DuckDB (``edfa[scale]``).
 
-    ``path``: a file, a folder of Parquet files, or a pattern such as ``"people/*.parquet"``;
-    ``memory``: the most that DuckDB may use, as it writes it; grouping beyond that spills to disk.
     What is wrong with a table in memory is wrong with it here, and the same error.
+
+    Parameters
+    ----------
+    path
+        A file, a folder of Parquet files, or a pattern such as ``"people/*.parquet"``.
+    schema
+        The features and the outcome; other columns of the files are not read.
+    memory
+        The most that DuckDB may use, as it writes it; grouping beyond that spills to disk.
+
+    Raises
+    ------
+    MissingExtraError
+        If DuckDB is not installed.
+    UnreadableError
+        If there are no such files, or they are damaged or do not fit each other.
+    ColumnError, TargetError, EmptyTableError
+        If a column is not there, there are no rows, or values do not fit the card.
     """
 
     def __init__(self, path: str | Path, schema: Schema, memory: str = MEMORY) -> None:
@@ -92,23 +100,23 @@ class ParquetRows(RemoteSource):
         self._set_columns([self._fit(n, *types[n], schema) for n in names])
 
     def _open(self, files: list[Path]) -> dict[str, tuple[str, str]]:
-        """Open the files as the view ``raw``; of each column, by its name in the file: its name and
-        type in the view.
+        """Open the files as the view ``raw``.
 
         Columns are numbered in the view: a name from outside could be that of another, or differ by
         its case alone.
+
+        Returns
+        -------
+        dict
+            For each column, by its name in the files, its name and type in the view.
         """
         with open_parquet(files[0]) as first:
             names = first.schema_arrow.names  # as they are there: DuckDB may rename a beside A
-        paths = ", ".join(
-            _quote_text(glob.escape(str(file))) for file in files
-        )  # no pattern is left in them
+        # No pattern is left in them.
+        paths = ", ".join(_quote_text(glob.escape(str(file))) for file in files)
         source = f"read_parquet([{paths}], hive_partitioning = false)"
         # Nothing is fetched: DuckDB would install what a file asks for.
-        settings: dict[str, Any] = {
-            "memory_limit": self._memory,
-            "autoinstall_known_extensions": "false",
-        }
+        settings = {"memory_limit": self._memory, "autoinstall_known_extensions": "false"}
         try:
             self._db = self._duckdb.connect(config=settings)
         except self._duckdb.Error as error:
@@ -168,7 +176,7 @@ class ParquetRows(RemoteSource):
             column = self._checked_numbers(column, name)
             distinct = int(self._value(f"SELECT count(DISTINCT {column}) FROM raw"))
             if not feature.levels and not is_categorical(feature, distinct):
-                return self._fit_quantiles(name, column, special_numbers(schema[name]))
+                return self._fit_quantiles(name, column, schema[name])
         limit = f"LIMIT {MAX_TEXTS + 1}" if measured else ""
         found = self._frame(
             f"SELECT {column} AS value, count(*) AS n FROM raw GROUP BY 1 ORDER BY 1 {limit}"
@@ -181,7 +189,7 @@ class ParquetRows(RemoteSource):
             return fit_levels(name, values, rows)
         if not (measured and kind in NUMBERS):
             column = self._translated(column, name, meaning)
-        return self._fit_quantiles(name, column, special_numbers(schema[name]))
+        return self._fit_quantiles(name, column, schema[name])
 
     def _checked_numbers(self, column: str, name: str) -> str:
         """SQL for a column of numbers; ColumnError if one is infinite or beyond all measurement, or
@@ -212,10 +220,13 @@ class ParquetRows(RemoteSource):
         )
         return f"CASE CAST({column} AS VARCHAR) {arms} ELSE NULL END"
 
-    def _fit_quantiles(self, name: str, value: str, codes: Sequence[float]) -> ContinuousColumn:
+    def _fit_quantiles(self, name: str, value: str, feature: Feature) -> ContinuousColumn:
+        """The column of a feature whose numbers are ``value`` in SQL, NULL where missing."""
         self._expressions[name], self._translations[name] = value, None
         special = tuple(
-            c for c in codes if self._value(f"SELECT bool_or({value} = {c!r}) FROM raw")
+            c
+            for c in special_numbers(feature)
+            if self._value(f"SELECT bool_or({value} = {c!r}) FROM raw")
         )
         measured = f"{value} IS NOT NULL" + "".join(f" AND {value} <> {c!r}" for c in special)
         n = int(self._value(f"SELECT count(*) FROM raw WHERE {measured}"))
@@ -246,12 +257,11 @@ class ParquetRows(RemoteSource):
     def _count_groups(self, coded: Sequence[tuple[int, int]]) -> tuple[list[AnyArray], AnyArray]:
         parts = ", ".join(f"{self._code(i, bins)} AS c{k}" for k, (i, bins) in enumerate(coded))
         groups = self._frame(f"SELECT {parts}, count(*) AS n FROM raw GROUP BY ALL")
-        codes = [
-            self._read(groups[f"c{k}"], self.columns[i])
-            if isinstance(self.columns[i], CategoricalColumn)
-            else groups[f"c{k}"].to_numpy(np.int64)
-            for k, (i, _) in enumerate(coded)
-        ]
+        codes: list[AnyArray] = []
+        for k, (i, _) in enumerate(coded):
+            column, raw = self.columns[i], groups[f"c{k}"]
+            words = isinstance(column, CategoricalColumn)
+            codes.append(self._read(raw, column) if words else raw.to_numpy(np.int64))
         return codes, groups["n"].to_numpy(np.int64)
 
     def _read(self, raw: pd.Series, column: Column) -> AnyArray:
@@ -312,10 +322,8 @@ def _bin_code(value: str, edges: list[float], first: int = 0) -> str:
     if not edges:
         return str(first)
     half = len(edges) // 2
-    below, above = (
-        _bin_code(value, edges[:half], first),
-        _bin_code(value, edges[half + 1 :], first + half + 1),
-    )
+    below = _bin_code(value, edges[:half], first)
+    above = _bin_code(value, edges[half + 1 :], first + half + 1)
     return f"CASE WHEN {value} <= {edges[half]!r} THEN {below} ELSE {above} END"
 
 
