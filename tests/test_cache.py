@@ -111,7 +111,7 @@ def test_tests_of_independence_are_the_same_however_much_is_forgotten():
 
     shared, forgotten = map(ask, testers)
     assert shared == forgotten
-    assert len(testers[0]._spline_tests._shared) > len(few._correlation_tests._shared) == 2
+    assert len(testers[0]._correlation_tests._shared) > len(few._correlation_tests._shared) == 2
     assert len(testers[0].source._strata) > len(few.source._strata) == 2
 
 

@@ -1,11 +1,14 @@
 """EDDI: a partial VAE that asks for what is expected to move its belief about the outcome most.
 
+The VAE turns any set of known values into a belief about a latent, and a latent into all values.
+``EDDI`` draws what is unknown from it, and scores a feature by how far its likely values move the
+belief.
+
 Ma, Tschiatschek, Palla, Hernández-Lobato, Nowozin, Zhang (2019), EDDI: efficient dynamic discovery
 of high-value information with partial VAE.
 """
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -27,9 +30,9 @@ from edfa.typing import Float32Array, Float64Array
 __all__ = ["EDDI"]
 
 LATENT, SET, HIDDEN = 10, 32, 128
-MAX_LEVELS = (
-    16  # a column of at most this many knots has a softmax over them, any other is Gaussian
-)
+# A column of at most this many knots has a softmax over them, any other is Gaussian.
+MAX_LEVELS = 16
+SPREAD = 1.7  # half of the scale that ranks among knots are brought to
 ROWS = 60_000  # number of rows encoded at once
 
 
@@ -68,8 +71,9 @@ class _PartialVAE(nn.Module):
         self.noise = nn.Parameter(torch.zeros(len(knots)))
 
     def element(self, positions: Tensor, columns: Tensor) -> Tensor:
-        """What each known value adds to the sum over its set (rows, k, set), from its knot position
-        (rows, k).
+        """What each known value adds to the sum over its set.
+
+        From knot positions (rows, k) of ``columns`` (k,), shape (rows, k, set).
         """
         return torch.relu(self.shared(self.tokens(positions, columns)))
 
@@ -84,6 +88,12 @@ class _PartialVAE(nn.Module):
         """
         columns = torch.arange(positions.shape[1], device=positions.device)
         return (self.element(positions, columns) * mask[..., None]).sum(dim=1)
+
+    def total_without_outcome(self, positions: Tensor, mask: Tensor) -> Tensor:
+        """The sum (people, set) over the known features; positions and mask are (people,
+        features).
+        """
+        return self.total(*(nn.functional.pad(part, (0, 1)) for part in (positions, mask)))
 
     def columns(self, latent: Tensor) -> tuple[Tensor, ...]:
         """The decoder's logits or mean of each column, (..., levels) or (..., 1)."""
@@ -138,31 +148,38 @@ class EDDI(LearnedPolicy):
     device: str = "auto"
     networks = ("vae_",)
     above_zero = ("weight", "samples", "epochs", "batch_size", "learning_rate")
-    choices = MappingProxyType({"reward": ("latent", "label")})
+    rewards = ("latent", "label")
 
     def score(self, people: People) -> Float64Array:
-        """The information reward of every open feature (people, features); NaN elsewhere."""
+        """The information reward of every feature that may be asked, (people, features); NaN
+        elsewhere.
+        """
         positions, mask = self._inputs(people)
         if self.reward == "label":
             return expected_information(people, people.askable, self)
-        open_ = torch.from_numpy(people.askable)
         size = max(1, ROWS // (self.samples * positions.shape[1]))
+        parts = (torch.split(part, size) for part in (positions, mask))
         with one_thread(), torch.no_grad():
-            rewards = [
-                self._rewards(p, m, o)
-                for p, m, o in zip(
-                    *(torch.split(t, size) for t in (positions, mask, open_)), strict=True
-                )
-            ]
-        return torch.cat(rewards).double().numpy()
+            rewards = torch.cat([self._rewards(*part) for part in zip(*parts, strict=True)])
+        return np.where(people.askable, rewards.double().numpy(), np.nan)
 
     def given(self, X: Float32Array) -> Draw:  # noqa: N803
-        """The VAE as a sampler of what is unknown of ``X`` (people, features), as
-        ``edfa.predictors.conditional.Sampler`` describes it.
+        """The VAE as a sampler of what is unknown.
+
+        Parameters
+        ----------
+        X
+            Encoded facts, (people, features); NaN: not known.
+
+        Returns
+        -------
+        callable
+            From the index of a feature to its likely values and their weights, (people, samples)
+            each, as ``edfa.predictors.conditional.Sampler`` describes it.
         """
         positions = torch.from_numpy(knot_positions(X, self.knots_))
         with one_thread(), torch.no_grad():
-            known = self._known_total(positions, torch.from_numpy(~np.isnan(X)))
+            known = self.vae_.total_without_outcome(positions, torch.from_numpy(~np.isnan(X)))
             drawn = self._draw(self.vae_.believe(known))[0].numpy()
 
         def draw(feature: int) -> tuple[Float32Array, Float64Array]:
@@ -176,17 +193,17 @@ class EDDI(LearnedPolicy):
         self.vae_ = _PartialVAE([len(k) for k in self.knots_], len(self.prior_))
 
     def _learn(self, data: TrainingData, progress: Progress | None) -> None:
-        self._build_on(data.classes.device)
+        self._build_on(data.device)
         optimiser = torch.optim.Adam(self.vae_.parameters(), lr=self.learning_rate)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, self.epochs)
         with_outcome = torch.cat([data.positions, data.classes[:, None].float()], dim=1)
-        everybody = torch.arange(len(with_outcome), device=with_outcome.device)
+        everybody = torch.arange(len(with_outcome), device=data.device)
         for epoch in range(self.epochs):
             for rows in shuffled(everybody, self.batch_size):
                 positions = with_outcome[rows]
                 mask = torch.rand_like(positions) >= torch.rand_like(positions[:, :1])
                 mask[:, :-1] |= data.start
-                mask[:, -1] = torch.rand(len(rows), device=rows.device) < 0.5
+                mask[:, -1] = torch.rand(len(rows), device=data.device) < 0.5
                 descend(optimiser, self._loss(positions, mask.float()))
             schedule.step()
             if progress:
@@ -201,50 +218,30 @@ class EDDI(LearnedPolicy):
         loss = torch.zeros(len(positions), device=positions.device)
         for j, decoded in enumerate(self.vae_.columns(latent)):
             if self.vae_.categorical[j]:
-                column = nn.functional.cross_entropy(
-                    decoded, positions[:, j].round().long(), reduction="none"
-                )
+                level = positions[:, j].round().long()
+                column = nn.functional.cross_entropy(decoded, level, reduction="none")
             else:
-                noise = self.vae_.noise[j]
-                column = 0.5 * (
-                    (self._scaled(positions, j) - decoded[:, 0]) ** 2 / noise.exp() + noise
-                )
+                noise, steps = self.vae_.noise[j], len(self.knots_[j]) - 1
+                # Ranks, in units of about one: long tails do no harm.
+                rank = positions[:, j] / steps * (2 * SPREAD) - SPREAD
+                column = 0.5 * ((rank - decoded[:, 0]) ** 2 / noise.exp() + noise)
             loss = loss + column * mask[:, j] * (self.weight if j == len(self.knots_) else 1.0)
         prior = _Belief(torch.zeros_like(belief.mean), torch.zeros_like(belief.log_variance))
         return (loss + belief.divergence(prior)).mean()
 
-    def _scaled(self, positions: Tensor, j: int) -> Tensor:
-        """Positions among the knots of column ``j`` in units of about one: ranks, so that long
-        tails do no harm.
-        """
-        return positions[:, j] / (len(self.knots_[j]) - 1) * 3.4 - 1.7
-
-    def _noise(self, features: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Draws (samples, ...) for the latent, for numbers and for categories, spread evenly.
-
-        They are the same for everybody, so that nobody's question depends on who else is in the
-        batch.
-        """
-        sizes = [LATENT, features, features + 1]
-        engine = torch.quasirandom.SobolEngine(sum(sizes), scramble=True, seed=self.seed)  # type: ignore[no-untyped-call]
-        even = engine.draw(self.samples)
-        latent, normal, uniform = torch.split(even.clamp(1e-4, 1 - 1e-4), sizes, dim=1)
-        return torch.special.ndtri(latent), torch.special.ndtri(normal), uniform
-
-    def _known_total(self, positions: Tensor, mask: Tensor) -> Tensor:
-        """The sum (people, set) over what is known, from knot positions and mask (people,
-        features); the outcome is not.
-        """
-        unknown = torch.zeros(len(positions), 1)
-        return self.vae_.total(
-            torch.cat([positions, unknown], dim=1), torch.cat([mask.float(), unknown], dim=1)
-        )
-
     def _draw(self, belief: _Belief) -> tuple[Tensor, Tensor]:
         """Knot positions of all features (people, samples, features) and outcomes (people,
         samples), drawn together.
+
+        The draws are spread evenly, and the same for everybody, so that nobody's question depends
+        on who else is in the batch.
         """
-        latent_noise, normal, uniform = self._noise(len(self.knots_))
+        features = len(self.knots_)
+        sizes = [LATENT, features, features + 1]
+        engine = torch.quasirandom.SobolEngine(sum(sizes), scramble=True, seed=self.seed)  # type: ignore[no-untyped-call]
+        even = torch.split(engine.draw(self.samples).clamp(1e-4, 1 - 1e-4), sizes, dim=1)
+        latent_noise, normal = (torch.special.ndtri(part) for part in even[:2])
+        uniform = even[2]
         latent = belief.mean[:, None] + (0.5 * belief.log_variance).exp()[:, None] * latent_noise
         columns: list[Tensor] = []
         for j, decoded in enumerate(self.vae_.columns(latent)):
@@ -253,15 +250,16 @@ class EDDI(LearnedPolicy):
                 columns.append(below.sum(dim=-1).clamp(max=decoded.shape[-1] - 1).float())
             else:
                 value = decoded[..., 0] + (0.5 * self.vae_.noise[j]).exp() * normal[:, j]
-                columns.append(((value + 1.7) / 3.4).clamp(0, 1) * (len(self.knots_[j]) - 1))
+                rank = ((value + SPREAD) / (2 * SPREAD)).clamp(0, 1)
+                columns.append(rank * (len(self.knots_[j]) - 1))
         return torch.stack(columns[:-1], dim=-1), columns[-1]
 
-    def _rewards(self, positions: Tensor, mask: Tensor, open_: Tensor) -> Tensor:
+    def _rewards(self, positions: Tensor, mask: Tensor) -> Tensor:
         """E KL(q(z | x_i, x_o) || q(z | x_o)) - E KL(q(z | y, x_i, x_o) || q(z | y, x_o)), (people,
         features).
         """
         vae, features = self.vae_, positions.shape[1]
-        total = self._known_total(positions, mask)
+        total = vae.total_without_outcome(positions, mask)
         drawn, outcome = self._draw(vae.believe(total))
         columns = torch.arange(features)
         feature = vae.element(drawn.flatten(0, 1), columns)
@@ -274,4 +272,4 @@ class EDDI(LearnedPolicy):
             vae.believe(known + feature).divergence(vae.believe(known))
             for known in (without, with_label)
         )
-        return (gain - shared).mean(dim=1).masked_fill(~open_, torch.nan)
+        return (gain - shared).mean(dim=1)

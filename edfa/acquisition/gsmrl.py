@@ -9,7 +9,6 @@ Li, Oliva (2021), Active feature acquisition with generative surrogate models.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -116,7 +115,7 @@ class GSMRL(LearnedPolicy):
     per_cost = False
     networks = ("predictor_", "surrogate_", "actor_", "critic_")
     above_zero = ("steps", "rounds", "episodes", "learning_rate")
-    choices = MappingProxyType({"reward": ("paper", "dense")})
+    rewards = ("paper", "dense")
 
     def score(self, people: People) -> Float64Array:
         """The log probability with which the agent asks for each feature that may be asked,
@@ -134,7 +133,8 @@ class GSMRL(LearnedPolicy):
 
     def _act(self, observation: Tensor, closed: Tensor) -> Tensor:
         """The log probability of every action, (rows, actions); ``closed`` ones have none."""
-        return self.actor_(observation).masked_fill(closed, -torch.inf).log_softmax(dim=1)
+        logits = self.actor_(observation).masked_fill(closed, -torch.inf)
+        return torch.log_softmax(logits, dim=1)
 
     def _build(self) -> None:
         knots, classes = [len(k) for k in self.knots_], len(self.prior_)

@@ -116,15 +116,18 @@ class InformationPolicy(Policy):
 
     def learnt_state(self) -> dict[str, Any]:
         """The model that estimates information, if it is fitted and not the one that decides."""
-        model = getattr(self, "model_", self.model)
+        model = self._model
         return {"model": model} if hasattr(model, "classes_") else {}
+
+    @property
+    def _model(self) -> Predictor | None:
+        return self.model_ if hasattr(self, "model_") else self.model
 
     def _information(self, people: People, asked: BoolArray) -> Float64Array:
         """The expected information of the features ``asked`` about, (people, features); NaN
         elsewhere.
         """
-        model = getattr(self, "model_", self.model)
-        return expected_information(people, asked, self.sampler, model)
+        return expected_information(people, asked, self.sampler, self._model)
 
 
 def _find_sampler(people: People, sampler: Sampler | SamplerName) -> Sampler:

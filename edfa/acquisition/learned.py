@@ -131,19 +131,19 @@ class LearnedPolicy(Policy):
     """Names of the attributes that hold the networks."""
     above_zero: ClassVar[tuple[str, ...]] = ()
     """Names of the settings that must be above zero."""
-    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """The words that a setting may have."""
+    rewards: ClassVar[tuple[str, ...]] = ()
+    """The words that the setting ``reward`` may have, where there is one."""
     asks_model: ClassVar[bool] = False
     seed: int
     device: str
+    reward: str
 
     def __post_init__(self) -> None:
         for name in self.above_zero:
             if not getattr(self, name) > 0:
                 raise SettingError(f"{name} must be above zero, not {getattr(self, name)}")
-        for name, words in self.choices.items():
-            if getattr(self, name) not in words:
-                raise UnknownNameError(name, getattr(self, name), words)
+        if self.rewards and self.reward not in self.rewards:
+            raise UnknownNameError("reward", self.reward, self.rewards)
 
     def fit(
         self,
@@ -162,16 +162,10 @@ class LearnedPolicy(Policy):
         self.knots_ = find_knots(rows)
         self.prior_ = np.bincount(classes, minlength=len(schema.classes)) / len(classes)
         costs = np.where(schema.costs > 0, schema.costs, 1.0).astype(np.float32)
+        start = np.array([feature.start for feature in schema])
+        arrays = knot_positions(rows, self.knots_), np.asarray(classes), start, costs
         device = find_device(self.device)
-        arrays = (
-            knot_positions(rows, self.knots_),
-            classes,
-            np.array([f.start for f in schema]),
-            costs,
-        )
-        data = TrainingData(
-            rows, *(torch.from_numpy(np.asarray(array)).to(device) for array in arrays)
-        )
+        data = TrainingData(rows, *(torch.from_numpy(array).to(device) for array in arrays))
         with one_thread(), torch.random.fork_rng():
             torch.manual_seed(self.seed)
             self._learn(data, progress)

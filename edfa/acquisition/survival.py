@@ -38,8 +38,14 @@ ORDER = "order.json"
 
 
 class Step(NamedTuple):
-    """One question of the order learnt: the mean survival of training people's advice ``before``
-    and ``after`` it.
+    """One question of the order learnt.
+
+    Parameters
+    ----------
+    feature, cost
+        What is asked, and its price on the card.
+    before, after
+        The mean survival of training people's advice before the question and after it.
     """
 
     feature: str
@@ -152,18 +158,14 @@ class SurvivalPolicy(Policy):
         per cost.
         """
         schema, inside = train.schema, self._asked(train.schema)
-        chosen = np.random.default_rng(self.seed).permutation(len(train))[
-            : min(self.n_people, len(train) // 2)
-        ]
+        n_people = min(self.n_people, len(train) // 2)
+        chosen = np.random.default_rng(self.seed).permutation(len(train))[:n_people]
         # The people that the order is learnt from complete nobody meanwhile: they would complete
         # themselves.
         searcher = clone(self.searcher).fit_without(train, chosen)
+        blanket = self.blanket if self.aligned else None
         background = Background.of(
-            train,
-            predictor,
-            self.blanket if self.aligned else None,
-            aligned=self.aligned,
-            support=searcher.support_,
+            train, predictor, blanket, aligned=self.aligned, support=searcher.support_
         )
         rows, known = train.X[np.sort(chosen)], background.start
         n_unknown = int((inside & ~known).sum())
@@ -183,10 +185,10 @@ class SurvivalPolicy(Policy):
                 if progress:
                     progress(done, total)
             # The largest gain per cost; among equals the cheapest, then the first of the card.
-            worth = np.maximum(np.array(after) - before, 0) / schema.costs[unknown]
-            best = int(np.lexsort((schema.costs[unknown], -worth))[0])
-            name = schema.names[unknown[best]]
-            yield Step(name, float(schema[name].cost), before, after[best])
+            costs = schema.costs[unknown]
+            worth = np.maximum(np.array(after) - before, 0) / costs
+            best = int(np.lexsort((costs, -worth))[0])
+            yield Step(schema.names[unknown[best]], float(costs[best]), before, after[best])
             known, before = masks[best], after[best]
 
     def score(self, people: People) -> Float64Array:
@@ -201,10 +203,20 @@ class SurvivalPolicy(Policy):
         return np.where(asked, self._learnt_worth(people.schema), np.nan)
 
     def expected(self, people: People, asked: BoolArray) -> tuple[Float64Array, Float64Array]:
-        """The expected survival of each person's advice now (people,), and once a feature is known
-        (people, features).
+        """The expected survival of each person's advice, now and once a feature is known.
 
-        ``asked`` (people, features) says which features to weigh; NaN elsewhere.
+        Parameters
+        ----------
+        people
+            What is known of each person.
+        asked
+            Which features to weigh, (people, features).
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            The survival now, (people,), and with each feature, on average over its likely values,
+            (people, features); NaN for what was not asked about.
         """
         self._check_fitted()
         background = people.background if self.aligned else replace(people.background, blanket=None)
@@ -220,9 +232,8 @@ class SurvivalPolicy(Policy):
             rows = np.flatnonzero(asked[:, feature])
             values = np.sort(draw(int(feature))[0][rows], axis=1)
             # Evenly spaced among the sorted values: each stands for the same number of neighbours.
-            positions = ((np.arange(self.n_draws) + 0.5) / self.n_draws * values.shape[1]).astype(
-                int
-            )
+            shares = (np.arange(self.n_draws) + 0.5) / self.n_draws
+            positions = (shares * values.shape[1]).astype(int)
             supposed = np.repeat(people.X[rows], self.n_draws, axis=0)
             supposed[:, feature] = values[:, positions].ravel()
             then[rows, feature] = survival(supposed).reshape(len(rows), self.n_draws).mean(axis=1)
@@ -296,11 +307,27 @@ def expected_survival(
     rules: Rules | None,
     desired_class: int | None,
 ) -> Float64Array:
-    """The probability that each person's advice still holds when everything is known, (people,).
+    """The probability that each person's advice still holds when everything is known.
 
-    The advice is the best surviving plan, 0 for a person without one. With a ``desired_class``, a
-    person who has that decision already is advised nothing, and counts with the probability that
-    the decision stays.
+    The advice is the best surviving plan.
+
+    Parameters
+    ----------
+    people
+        What is known of each person.
+    searcher
+        Where plans come from, fitted.
+    rules
+        What plans may change; None: what the card allows.
+    desired_class
+        The code of the class that plans lead to; None: any other decision is recourse. A person who
+        has that decision already is advised nothing, and counts with the probability that the
+        decision stays.
+
+    Returns
+    -------
+    numpy.ndarray
+        (people,); 0 for a person without a plan.
     """
     plans = find_recourse(people, searcher, rules=rules, desired_class=desired_class)
     survival = np.zeros(len(people))

@@ -2,7 +2,6 @@
 features and the decision after every answer.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -180,8 +179,19 @@ class Trajectory(HasBackground):
         return pd.DataFrame(columns)
 
     def draw(self, ax: "Axes", person: int = 0) -> "Axes":
-        """Draw the probability of the favourable class against what the person at this position had
-        spent.
+        """Draw the probability of the favourable class against what a person had spent.
+
+        Parameters
+        ----------
+        ax
+            Where to draw.
+        person
+            The position of the person.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The same ``ax``.
         """
         rows = slice(self.first[person], self.last[person] + 1)
         axes = ("spent", f"chance of {self.schema.favourable!r}")
@@ -197,19 +207,15 @@ class Trajectory(HasBackground):
         """A table of each person's questions and what they changed; for a single person a figure,
         too.
         """
-        chance, people = self._favourable, len(self.person)
-        rows = [
-            [
-                int(self.person[i]),
-                " → ".join(self.order(i)) or "nothing",
-                f"{self.spent[last]:g}",
-                f"{chance[first]:.0%} → {chance[last]:.0%}",
-                self.schema.classes[self.decision[last]],
-            ]
-            for i, (first, last) in enumerate(zip(self.first[:SHOWN], self.last, strict=False))
-        ]
-        chances = f">chance of {self.schema.favourable}"
-        head = [">person", "asked, in order", ">spent", chances, "decision"]
+        people, favourable = len(self.person), self.schema.favourable
+        rows = []
+        for i, (first, last) in enumerate(zip(self.first[:SHOWN], self.last, strict=False)):
+            before, after = self._favourable[[first, last]]
+            decision, asked = self.schema.classes[self.decision[last]], " → ".join(self.order(i))
+            chances = f"{before:.0%} → {after:.0%}"
+            spent = f"{self.spent[last]:g}"
+            rows.append([int(self.person[i]), asked or "nothing", spent, chances, decision])
+        head = [">person", "asked, in order", ">spent", f">chance of {favourable}", "decision"]
         more = f", of which {SHOWN} are shown" if people > SHOWN else ""
         figure = [html.figure(self.draw, "What each answer changed")] if people == 1 else []
         return html.fragment(*figure, html.table(head, rows, f"{repr(self)[1:-1]}{more}"))
@@ -217,7 +223,3 @@ class Trajectory(HasBackground):
     def to_json(self) -> str:
         """``frame()`` as JSON, a record for every step."""
         return str(self.frame().to_json(orient="records", force_ascii=False))
-
-    def __iter__(self) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """Each person's number with the features that they were asked for and told, in order."""
-        return ((int(p), self.order(i)) for i, p in enumerate(self.person))

@@ -8,13 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from edfa.blanket.independence import Tester
-from edfa.blanket.separation import (
-    IndexedBlanket,
-    Progress,
-    find_separator,
-    rank_candidates,
-    subsets,
-)
+from edfa.blanket.separation import IndexedBlanket, Progress, rank_candidates, subsets
 
 __all__ = ["bamb"]
 
@@ -106,17 +100,18 @@ class _Search:
 
         def separated_by_one_spouse(x: int, others: list[int], containing: int | None) -> bool:
             candidates = subsets(others, 1, 1, containing)  # 2-1
-            return find_separator(tester, x, target, candidates, (child,)) is not None
+            return any(tester.independent(x, target, (*s, child)) for s in candidates)
 
         def separated_from_child(x: int, others: list[int], containing: int | None) -> bool:
             pool = others if parity else [*others, target, *siblings]  # 2-2
-            return find_separator(tester, x, child, subsets(pool, 0, k, containing)) is not None
+            candidates = subsets(pool, 0, k, containing)
+            return any(tester.independent(x, child, s) for s in candidates)
 
         def separated_from_target(x: int, others: list[int], containing: int | None) -> bool:
             candidates = subsets([*siblings, *others], 1, k, containing)  # 2-3
             if parity:
                 candidates = (s for s in candidates if not set(s).isdisjoint(siblings))
-            return find_separator(tester, x, target, candidates, (child,)) is not None
+            return any(tester.independent(x, target, (*s, child)) for s in candidates)
 
         spouses = sorted((x for x, s in strengths.items() if s), key=lambda x: (-strengths[x], x))
         for rejects in (separated_by_one_spouse, separated_from_child, separated_from_target):

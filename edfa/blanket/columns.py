@@ -6,7 +6,7 @@ so it can be computed in memory, by a database or on a cluster; coding and embed
 by chunk.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -244,9 +244,7 @@ class ContinuousColumn:
     tail_quantiles: tuple[float, ...] = ()
 
     @classmethod
-    def fit(
-        cls, name: str, values: Float64Array, codes: Sequence[float] = ()
-    ) -> "ContinuousColumn":
+    def fit(cls, name: str, values: Float64Array, codes: Iterable[str] = ()) -> "ContinuousColumn":
         """Summarise a column.
 
         Parameters
@@ -256,10 +254,11 @@ class ContinuousColumn:
         values
             ``(rows,)``; NaN if missing.
         codes
-            Numbers that are no measurements; those that occur become ``special_values``.
+            Numbers, as a card writes them, that are no measurements; those that occur become
+            ``special_values``.
         """
         missing = np.isnan(values)
-        special = tuple(code for code in codes if (values == code).any())
+        special = tuple(code for code in map(float, codes) if (values == code).any())
         measured = np.sort(values[~missing & ~np.isin(values, special)])
         measured = measured if len(measured) else np.zeros(1)
         grid, tails = (
@@ -284,7 +283,7 @@ class ContinuousColumn:
             edges = [grid[::width][1:-1]]
             if bins != TEST_BINS:
                 outer = np.array([width >> k for k in range(width.bit_length())])
-                edges += [grid[outer], grid[GRID_STEPS - outer], self.tail_quantiles]
+                edges += [grid[outer], grid[GRID_STEPS - outer], np.array(self.tail_quantiles)]
             self._edges[bins] = np.unique(np.concatenate(edges))
         return self._edges[bins]
 

@@ -130,8 +130,10 @@ def bias_corrected_effect(statistic: float, expected: float, n: int) -> float:
 
 
 def g2(table: ContingencyTable) -> CIResult:
-    """Likelihood ratio 2 Σ N ln(N n_z / n_zx n_zy); degrees of freedom count the levels present in
-    each stratum.
+    """Likelihood ratio 2 Σ N ln(N n_z / n_zx n_zy).
+
+    Degrees of freedom count the levels present in each stratum. Reliable from five rows for each
+    cell that there could be.
     """
     zx, zy = table.margins()
     strata = np.add.reduce(zx, axis=1)
@@ -150,6 +152,8 @@ def g2(table: ContingencyTable) -> CIResult:
 def x2mm(table: ContingencyTable) -> CIResult:
     """Pearson's statistic, compared with the gamma distribution of its exact mean and variance
     given all margins.
+
+    Strata of fewer than four rows say nothing; without any other the p-value is 1.
     """
     zx, zy = (margin.astype(float) for margin in table.margins())
     total, n = int(zx.sum()), zx.sum(axis=1)
@@ -167,9 +171,9 @@ def x2mm(table: ContingencyTable) -> CIResult:
     variance = float((2 * n / (n - 3) * (v1 - w1) * (v2 - w2) + n**2 / (n - 1) * w1 * w2).sum())
     statistic = float(max(pearson.sum(), 0.0))
     effect = bias_corrected_effect(statistic, mean, total)
-    if variance <= 1e-12 * mean**2:
-        return CIResult(1.0, statistic, mean, effect, test="x2mm")
-    p = float(gammaincc(mean**2 / variance, statistic * mean / variance))
+    p = 1.0
+    if variance > 1e-12 * mean**2:
+        p = float(gammaincc(mean**2 / variance, statistic * mean / variance))
     return CIResult(p, statistic, mean, effect, test="x2mm")
 
 

@@ -5,7 +5,7 @@ turns what was found into a ``Blanket`` with its evidence.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from threadpoolctl import ThreadpoolController
 
@@ -24,8 +24,7 @@ from edfa.errors import SettingError, UnknownNameError
 __all__ = ["METHODS", "Method", "Search", "discover"]
 
 Method = Literal["hiton-mb", "bamb", "eamb", "iamb"]
-METHODS: tuple[Method, ...] = ("hiton-mb", "bamb", "eamb", "iamb")
-SYMMETRIES: tuple[Symmetry, ...] = ("none", "and", "or")
+METHODS: tuple[Method, ...] = get_args(Method)
 LINEAR_ALGEBRA = ThreadpoolController()  # its libraries are loaded by the imports above
 
 
@@ -67,7 +66,7 @@ class Search:
         choices = (
             ("method", self.method, METHODS),
             ("test", self.test, TESTS),
-            ("symmetry", self.symmetry, SYMMETRIES),
+            ("symmetry", self.symmetry, get_args(Symmetry)),
         )
         for setting, value, known in choices:
             if value not in known:
@@ -84,7 +83,7 @@ class Search:
         smallest effect.
         """
         if self.parity:
-            return DataTester(source, self.test, self.alpha, min_effect=0.0, rank_by="statistic")
+            return DataTester(source, self.test, self.alpha, 0.0, rank_by="statistic")
         return DataTester(source, self.test, self.alpha, self.min_effect)
 
     def find(self, tester: Tester, target: int, progress: Progress | None = None) -> IndexedBlanket:

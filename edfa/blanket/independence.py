@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -49,7 +49,7 @@ from edfa.blanket.sources.base import TableSource
 __all__ = ["TESTS", "CIResult", "DataTester", "TestName", "Tester", "g2", "x2mm"]
 
 TestName = Literal["auto", "g2", "x2mm", "lrt", "fisher_z"]
-TESTS: tuple[TestName, ...] = ("auto", "g2", "x2mm", "lrt", "fisher_z")
+TESTS: tuple[TestName, ...] = get_args(TestName)
 RankBy = Literal["effect", "statistic"]
 MANY_LEVELS = 20
 # Degrees of freedom from which g2's excess over chi-square adds up, at five rows a cell.

@@ -118,10 +118,9 @@ class Comparison:
         which child.
         """
         features = dict.fromkeys(f for b in self.blankets.values() for f in b.features)
-        rows = [[_role(b, f) for b in self.blankets.values()] for f in features]
-        return pd.DataFrame(
-            rows, index=pd.Index(list(features), name="feature"), columns=list(self.blankets)
-        )
+        index = pd.Index(list(features), name="feature")
+        roles = {m: [_role(b, f) for f in features] for m, b in self.blankets.items()}
+        return pd.DataFrame(roles, index=index)
 
     def __str__(self) -> str:
         return str(self.frame().to_string())

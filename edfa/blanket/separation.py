@@ -8,7 +8,7 @@ from itertools import combinations
 
 from edfa.blanket.independence import Tester
 
-__all__ = ["IndexedBlanket", "Progress", "find_separator", "rank_candidates", "subsets"]
+__all__ = ["IndexedBlanket", "Progress", "rank_candidates", "subsets"]
 
 Progress = Callable[[int, int], None]
 """Called with the number of steps done and the number of all steps."""
@@ -41,15 +41,25 @@ class IndexedBlanket:
     ) -> bool:
         """Record the first candidate set that makes column x independent of the target.
 
+        Parameters
+        ----------
+        tester
+            Answers the tests of independence; an unreliable one separates nothing.
+        x, target
+            The two columns.
+        candidates
+            The sets to try, in this order, as ``subsets`` gives them.
+
         Returns
         -------
         bool
             Whether there was one.
         """
-        separator = find_separator(tester, x, target, candidates)
-        if separator is not None:
-            self.separating_sets[x] = separator
-        return separator is not None
+        for candidate in candidates:
+            if tester.independent(x, target, candidate):
+                self.separating_sets[x] = candidate
+                return True
+        return False
 
 
 def subsets(
@@ -78,38 +88,6 @@ def subsets(
         for subset in combinations(members, size):
             if containing is None or containing in subset:
                 yield subset
-
-
-def find_separator(
-    tester: Tester,
-    x: int,
-    target: int,
-    candidates: Iterator[tuple[int, ...]],
-    always: tuple[int, ...] = (),
-) -> tuple[int, ...] | None:
-    """The first candidate set that makes x independent of the target.
-
-    Parameters
-    ----------
-    tester
-        Answers the tests of independence; an unreliable one separates nothing.
-    x, target
-        The two columns.
-    candidates
-        The sets to try, in this order.
-    always
-        Columns that are added to each of them.
-
-    Returns
-    -------
-    tuple of int or None
-        The set with what was added, sorted; None if no candidate does.
-    """
-    for candidate in candidates:
-        conditions = (*candidate, *always)
-        if tester.independent(x, target, conditions):
-            return tuple(sorted(conditions))
-    return None
 
 
 def rank_candidates(tester: Tester, target: int, blanket: IndexedBlanket) -> list[int]:

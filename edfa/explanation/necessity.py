@@ -7,7 +7,7 @@ expectation over replacement values is a sum over the training support, not a sa
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -97,14 +97,11 @@ class CandidateGrid:
         The position of each among the known features, (features,).
     candidate_values
         The candidates of each.
-    subsets
-        Cache of ``take``.
     """
 
     features: tuple[int, ...]
     columns: IntArray
     candidate_values: tuple[CandidateValues, ...]
-    subsets: "dict[bytes, tuple[CandidateGrid, IntArray]]" = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -137,21 +134,15 @@ class CandidateGrid:
         return self._join("upper")
 
     def take(self, features: BoolArray) -> "tuple[CandidateGrid, IntArray]":
-        """The grid of some features, and the indices of their candidates in this one; cached.
+        """The grid of some features, and the indices of their candidates in this one.
 
         ``features`` marks them among all features, (all features,).
         """
-        key = features.tobytes()
-        if key not in self.subsets:
-            chosen = features[list(self.features)]
-            positions = np.flatnonzero(chosen).tolist()
-            subset = CandidateGrid(
-                tuple(self.features[k] for k in positions),
-                self.columns[chosen],
-                tuple(self.candidate_values[k] for k in positions),
-            )
-            self.subsets[key] = subset, np.flatnonzero(chosen[self.owner])
-        return self.subsets[key]
+        chosen = features[list(self.features)]
+        values = [v for v, keep in zip(self.candidate_values, chosen, strict=True) if keep]
+        names = np.array(self.features, dtype=np.intp)[chosen].tolist()
+        subset = CandidateGrid(tuple(names), self.columns[chosen], tuple(values))
+        return subset, np.flatnonzero(chosen[self.owner])
 
     def _join(self, name: str) -> Float32Array:
         """One array of every feature's candidates after the other."""
@@ -202,23 +193,30 @@ class Support:
     def of(
         cls, rows: Float32Array, unordered: Iterable[int] = (), *, cache: ModelCache | None = None
     ) -> "Support":
-        """The support of encoded training rows, (training people, features); NaN is not a value.
+        """The support of training rows.
 
-        ``unordered`` are the indices of categorical features, ``cache`` a cache to share; a new one
-        if None.
+        Parameters
+        ----------
+        rows
+            Encoded training rows, (training people, features); NaN is not a value.
+        unordered
+            The indices of categorical features.
+        cache
+            A cache to share; a new one if None.
+
+        Raises
+        ------
+        DataError
+            If there are no rows.
         """
         if not len(rows):
             raise DataError("the support of a feature is what training people have; there are none")
-        counted = [
-            np.unique(column[~np.isnan(column)], return_counts=True)
-            for column in np.asarray(rows).T
-        ]
-        return cls(
-            tuple(values for values, _ in counted),
-            tuple(counts / counts.sum() for _, counts in counted),
-            tuple(unordered),
-            ModelCache() if cache is None else cache,
+        values, counts = zip(
+            *(np.unique(column[~np.isnan(column)], return_counts=True) for column in rows.T),
+            strict=True,
         )
+        shares = tuple(count / count.sum() for count in counts)
+        return cls(values, shares, tuple(unordered), ModelCache() if cache is None else cache)
 
     def candidate_values(
         self, predictor: Predictor, mask: BoolArray, feature: int
@@ -329,11 +327,9 @@ class SweepGroup:
         candidate values).
         """
         turned: BoolArray = self.candidate_decisions != self.decision[:, None]
-        return (
-            turned
-            if desired_class is None
-            else turned & (self.candidate_decisions == desired_class)
-        )
+        if desired_class is not None:
+            turned &= self.candidate_decisions == desired_class
+        return turned
 
     def by_feature(self, columns: BoolArray) -> Iterator[tuple[int, CandidateValues, BoolArray]]:
         """Each swept feature, its candidate values, and its part of ``columns``, (cases, candidate
@@ -347,9 +343,8 @@ class SweepGroup:
         values).
         """
         k = self.features.index(feature)
-        return self.candidate_values[k], self.candidate_decisions[
-            :, slice(*self.grid.starts[k : k + 2])
-        ]
+        columns = np.flatnonzero(self.grid.owner == k)
+        return self.candidate_values[k], self.candidate_decisions[:, columns]
 
     def own_values(self, feature: int) -> Float32Array:
         """Each case's own value of a feature, (cases,)."""
@@ -367,9 +362,8 @@ class SweepGroup:
         cases, case = np.unique(self.case[members], return_inverse=True)
         grid, columns = self.grid.take(features)
         chosen, probabilities = np.ix_(cases, columns), self.cached_probabilities
-        return SweepGroup(
-            predictor=self.predictor,
-            mask=self.mask,
+        return replace(
+            self,
             people=new_row[self.people[members]],
             case=case.ravel(),
             facts=self.facts[cases],
@@ -381,8 +375,7 @@ class SweepGroup:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Reach:
+class Reach(NamedTuple):
     """How far one fact must move to turn the decision, in each direction; the last axis is
     ``DOWN``, ``UP``.
 
@@ -435,9 +428,8 @@ class Sweep:
     @cached_property
     def probabilities(self) -> Float64Array:
         """The model's probabilities now, (people, classes)."""
-        probabilities = np.empty(
-            (self.shape[0], self.groups[0].probabilities.shape[1] if self.groups else 0)
-        )
+        classes = self.groups[0].probabilities.shape[1] if self.groups else 0
+        probabilities = np.empty((self.shape[0], classes))
         for group in self.groups:
             probabilities[group.people] = group.probabilities[group.case]
         return probabilities
@@ -454,9 +446,7 @@ class Sweep:
             if (group.mask & features).sum() > features[list(group.features)].sum():
                 raise DataError("a feature that is known and wanted was not swept")
         groups = (group.take(new_row, features) for group in self.groups)
-        return Sweep(
-            (len(rows), self.shape[1]), tuple(group for group in groups if group is not None)
-        )
+        return Sweep((len(rows), self.shape[1]), tuple(filter(None, groups)))
 
     def reach(self) -> Reach:
         """The nearest value of each fact, in each direction, that turns the decision, and the
@@ -493,6 +483,11 @@ def sweep(
     features
         Which features to sweep, (features,); None: all of them.
 
+    Returns
+    -------
+    Sweep
+        The people in groups that know the same features.
+
     Examples
     --------
     >>> import edfa
@@ -521,10 +516,18 @@ def necessity(
     support: Support,
     features: BoolArray | None = None,
 ) -> Float64Array:
-    """α({i}, x, y*) of every known feature of everybody (Definition 5), (people, features); NaN if
-    not known.
+    """α({i}, x, y*) of every known feature of everybody (Definition 5): the share of training
+    people whose value of it would turn the decision.
 
-    The parameters are those of ``sweep``.
+    Parameters
+    ----------
+    X, predictor, support, features
+        As in ``sweep``.
+
+    Returns
+    -------
+    numpy.ndarray
+        (people, features); NaN if not known, or not swept.
     """
     return sweep(X, predictor, support, features).necessity
 
@@ -543,7 +546,6 @@ def sufficiency(
     rows: Float32Array,
     *,
     draws: int = 200,
-    seed: int = 0,
 ) -> Sufficiency:
     """β(S, x, y*) of everybody: how often the decision from S alone stays if all else is a training
     person's.
@@ -560,9 +562,17 @@ def sufficiency(
         Encoded training rows, (training people, features). What is outside S is taken from one row
         at a time, so that its values go together.
     draws
-        The number of training rows drawn, the same for everybody.
-    seed
-        Of the draws.
+        The number of training rows drawn, the same for everybody and in every call.
+
+    Returns
+    -------
+    Sufficiency
+        β and its standard error.
+
+    Raises
+    ------
+    DataError
+        If somebody does not know a feature in S.
 
     Examples
     --------
@@ -577,14 +587,13 @@ def sufficiency(
         raise DataError(
             "sufficiency asks what follows from known facts; some of these are not known (NaN)"
         )
-    drawn = rows[np.random.default_rng(seed).integers(0, len(rows), draws)]
-    decision = predictor.decide(predictor.predict_proba(np.where(features, X, np.float32(np.nan))))
+    drawn = rows[np.random.default_rng(0).integers(0, len(rows), draws)]
     filled = np.where(features, X[:, None, :], drawn).reshape(-1, X.shape[1])
-    stays = (
-        predictor.decide(predictor.predict_proba(filled)).reshape(len(X), draws)
-        == decision[:, None]
+    now, then = (
+        predictor.decide(predictor.predict_proba(some))
+        for some in (np.where(features, X, np.float32(np.nan)), filled)
     )
-    beta = stays.mean(axis=1)
+    beta = (then.reshape(len(X), draws) == now[:, None]).mean(axis=1)
     return Sufficiency(beta, np.sqrt(beta * (1 - beta) / draws))
 
 
@@ -650,12 +659,11 @@ def _one_per_cell(
     """
     cells = len(cuts) + 1
     start = np.searchsorted(values, cuts, side="left")
-    first, last = np.concatenate([[0], start]), np.concatenate([start, [len(values)]]) - 1
+    first, last = np.append(0, start), np.append(start, len(values)) - 1
     occupied = first <= last
     low = np.where(occupied, values[np.minimum(first, len(values) - 1)], np.nan).astype(np.float32)
     high = np.where(occupied, values[np.maximum(last, 0)], np.nan).astype(np.float32)
-    lower, upper = np.full(cells, -np.inf, np.float32), np.full(cells, np.inf, np.float32)
-    lower[1:], upper[:-1] = cuts, cuts
+    lower, upper = (np.r_[ends].astype(np.float32) for ends in ((-np.inf, cuts), (cuts, np.inf)))
     inside = np.where(np.isfinite(lower), lower, np.nextafter(upper, np.float32(-np.inf)))
     weight = _sum_by_group(np.searchsorted(cuts, values, side="right"), shares, cells)
     return CandidateValues(
@@ -677,5 +685,7 @@ def _group_medians(
 
 
 def _sum_by_group(group: IntArray, shares: Float64Array, count: int) -> Float64Array:
-    """The sum of the shares in each of ``count`` groups."""
+    """The sum of the shares in each of ``count`` groups, (count,); ``group`` says which each is
+    in.
+    """
     return np.bincount(group, weights=shares, minlength=count).astype(float)

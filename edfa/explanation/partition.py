@@ -12,17 +12,14 @@ import pandas as pd
 
 from edfa.blanket.units import Blanket
 from edfa.errors import DataError, UnknownNameError
-from edfa.explanation.necessity import Support, sweep
+from edfa.explanation.necessity import Support, necessity
 from edfa.predictors.base import Predictor
 from edfa.predictors.conditional import Sampler
 from edfa.typing import BoolArray, Float32Array, Float64Array
 
-__all__ = ["NOT_DECISIVE", "Partition", "Person", "explain", "latent_recourse", "transitions"]
+__all__ = ["Partition", "Person", "explain", "latent_recourse", "transitions"]
 
 Reason = Literal["not_known", "blocked", "not_decisive"]
-NOT_KNOWN: Reason = "not_known"
-BLOCKED: Reason = "blocked"
-NOT_DECISIVE: Reason = "not_decisive"
 
 
 @dataclass(frozen=True)
@@ -137,14 +134,14 @@ class Partition:
         known, blocked, necessity = self.known[i], self.blocked[i], self.necessity[i].tolist()
         semifactual: dict[str, Reason] = {}
         for j in np.flatnonzero(self.semifactual[i]):
-            reason = NOT_KNOWN if not known[j] else BLOCKED if blocked[j] else NOT_DECISIVE
-            semifactual[self.names[j]] = reason
-        return Person(
-            {self.names[j]: necessity[j] for j in np.flatnonzero(self.counterfactual[i])},
-            semifactual,
-            tuple(self.names[j] for j in np.flatnonzero(self.alterfactual)),
-            {self.names[j]: necessity[j] for j in np.flatnonzero(self.violations[i])},
+            known_reason: Reason = "blocked" if blocked[j] else "not_decisive"
+            semifactual[self.names[j]] = known_reason if known[j] else "not_known"
+        turning, violations = (
+            {self.names[j]: necessity[j] for j in np.flatnonzero(part[i])}
+            for part in (self.counterfactual, self.violations)
         )
+        outside = tuple(self.names[j] for j in np.flatnonzero(self.alterfactual))
+        return Person(turning, semifactual, outside, violations)
 
 
 def members(names: tuple[str, ...], blanket: Blanket | None) -> BoolArray:
@@ -175,16 +172,34 @@ def explain(
     blanket
         The features that count; None: all of them. The others are swept as well, so that violations
         show.
+
+    Returns
+    -------
+    Partition
+        Of all the people.
     """
-    return Partition(names, blanket, ~np.isnan(X), sweep(X, predictor, support).necessity)
+    return Partition(names, blanket, ~np.isnan(X), necessity(X, predictor, support))
 
 
 def transitions(before: Partition, after: Partition) -> pd.DataFrame:
     """List the features that moved to another part between two states of the same people.
 
-    One row for each move: ``person`` (row), ``feature``, its part ``before`` and ``after``, the
-    features ``learnt`` in between, and ``latent``: whether it was known all along and became
-    counterfactual, that is, had latent recourse (Definition 9) which what was learnt unlocked.
+    Parameters
+    ----------
+    before, after
+        The partitions of the two states; the second knows all that the first does.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each move: ``person`` (row), ``feature``, its part ``before`` and ``after``, the
+        features ``learnt`` in between, and ``latent``: whether it was known all along and became
+        counterfactual, that is, had latent recourse (Definition 9) which what was learnt unlocked.
+
+    Raises
+    ------
+    DataError
+        If the people or features differ, or something is forgotten.
     """
     if before.names != after.names or len(before) != len(after):
         raise DataError(
@@ -196,13 +211,12 @@ def transitions(before: Partition, after: Partition) -> pd.DataFrame:
     learnt = after.known & ~before.known
     names = np.array(before.names)
     turned = after.counterfactual[people, features]
-    parts = np.array(["semifactual", "counterfactual"])
     return pd.DataFrame(
         {
             "person": people,
             "feature": names[features],
-            "before": parts[(~turned).astype(int)],
-            "after": parts[turned.astype(int)],
+            "before": np.where(turned, "semifactual", "counterfactual"),
+            "after": np.where(turned, "counterfactual", "semifactual"),
             "latent": turned & before.known[people, features],
             "learnt": [tuple(names[learnt[i]].tolist()) for i in people],
         }
@@ -215,10 +229,9 @@ def latent_recourse(
     predictor: Predictor,
     support: Support,
     sampler: Sampler,
-    features: BoolArray | None = None,
 ) -> Float64Array:
-    """E|C(A ∪ {j})| - |C(A)| of everybody, (people,): the expected gain in counterfactual features
-    from knowing j.
+    """E|C(A ∪ {j})| - |C(A)| of everybody: the expected gain in counterfactual features from
+    knowing j.
 
     The expectation is over what feature j may turn out to be; j itself is not counted. Above zero:
     j is expected to unlock recourse that is latent now.
@@ -235,15 +248,16 @@ def latent_recourse(
         The training values that facts are replaced by.
     sampler
         Draws likely values of j, with weights, from what is known.
-    features
-        Which features count, such as a blanket's, (features,); None: all of them.
+
+    Returns
+    -------
+    numpy.ndarray
+        (people,)
     """
     values, weights = sampler.given(X)(feature)
-    now = np.nan_to_num(sweep(X, predictor, support, features).necessity) > 0
-    people, draws = values.shape
-    then = np.repeat(X, draws, axis=0)
+    then = np.repeat(X, values.shape[1], axis=0)
     then[:, feature] = values.ravel()
-    counterfactual = np.nan_to_num(sweep(then, predictor, support, features).necessity) > 0
-    counterfactual[:, feature] = False
-    counts = counterfactual.sum(axis=1).reshape(people, draws)
-    return np.asarray((counts * weights).sum(axis=1) - now.sum(axis=1))
+    before, after = (np.nan_to_num(necessity(rows, predictor, support)) > 0 for rows in (X, then))
+    after[:, feature] = False
+    expected = (after.sum(axis=1).reshape(values.shape) * weights).sum(axis=1)
+    return np.asarray(expected - before.sum(axis=1))

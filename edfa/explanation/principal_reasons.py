@@ -8,10 +8,10 @@ person falls short of them in each factor, the method that the commentary on Reg
 1002.9(b)(2), comment 5) names first.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import comb
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,8 @@ __all__ = ["Effort", "PrincipalReasons", "Shortfall", "principal_reasons"]
 LEAST_SHARE = 0.05  # of the shortfall, below which a fact is no principal reason
 MOST = 4  # reasons that are named
 SMALLEST = 1e-12  # probability whose logarithm is still taken
+MeanScores: TypeAlias = Callable[[BoolArray], Float64Array]
+"""v(S) of each subset, (subsets,), from which facts are in it, (subsets, facts)."""
 
 
 class Effort(NamedTuple):
@@ -48,9 +50,15 @@ class Effort(NamedTuple):
 class Shortfall:
     """What facts that share one reason contribute to a refusal.
 
-    ``features`` are positions of features; ``contribution`` is in log odds, negative if it tells
-    against the person; ``share`` is that as a share of the whole distance to the people they are
-    compared with; more than 1 if other facts make up for some of it.
+    Parameters
+    ----------
+    features
+        The positions of these features.
+    contribution
+        In log odds; negative if it tells against the person.
+    share
+        That as a share of the whole distance to the people they are compared with; more than 1 if
+        other facts make up for some of it.
     """
 
     features: tuple[int, ...]
@@ -97,24 +105,19 @@ class PrincipalReasons:
         features.
         """
         known = np.flatnonzero(~np.isnan(self.contributions))
-        totals: dict[int, list[int]] = {}
-        for position in known.tolist():
-            totals.setdefault(int(self.groups[position]), []).append(position)
-        sums = [(tuple(some), float(self.contributions[some].sum())) for some in totals.values()]
-        against = sorted(
-            ((some, total) for some, total in sums if total < 0),
-            key=lambda part: (part[1], part[0]),
-        )
-        whole = (
-            self.margin - self.baseline
-        )  # below zero: everybody in the comparison passes, the person does not
-        return tuple(Shortfall(some, total, total / whole) for some, total in against)
+        # Below zero: everybody in the comparison passes, the person does not.
+        whole = self.margin - self.baseline
+        against = []
+        for group in np.unique(self.groups[known]):
+            members = known[self.groups[known] == group].tolist()
+            total = float(self.contributions[members].sum())
+            if total < 0:
+                against.append(Shortfall(tuple(members), total, total / whole))
+        return tuple(sorted(against, key=lambda part: (part.contribution, part.features)))
 
-    def principal(self, most: int = MOST, least: float = LEAST_SHARE) -> tuple[Shortfall, ...]:
-        """At most ``most`` of ``ranked``, each at least the share ``least`` of the whole
-        distance.
-        """
-        return tuple(reason for reason in self.ranked[:most] if reason.share >= least)
+    def principal(self) -> tuple[Shortfall, ...]:
+        """At most four of ``ranked``, each at least a twentieth of the whole distance."""
+        return tuple(reason for reason in self.ranked[:MOST] if reason.share >= LEAST_SHARE)
 
 
 def principal_reasons(
@@ -126,7 +129,6 @@ def principal_reasons(
     threshold: float | None = None,
     groups: Sequence[int] | None = None,
     effort: Effort = Effort(),  # noqa: B008
-    seed: int = 0,
 ) -> PrincipalReasons:
     """What each known fact contributed to the refusal of one person.
 
@@ -156,11 +158,16 @@ def principal_reasons(
         (features,) facts with the same number share one reason. None: each has its own.
     effort
         The number of people in B, and of subsets or permutations.
-    seed
-        Of the permutations.
+
+    Returns
+    -------
+    PrincipalReasons
+        The contributions, and whom the person was compared with.
 
     Raises
     ------
+    SettingError
+        If the threshold is no probability.
     DataError
         If the person is granted, nothing is known of them, or no training person with these facts
         is granted.
@@ -184,9 +191,19 @@ def principal_reasons(
             "nothing is known that the decision could have been made from; there is no "
             "reason to name"
         )
-    score = _Score(predictor, known, favourable, threshold)
-    own = x[known][None]
-    margin = float(score(own)[0])
+
+    def score(values: Float32Array) -> Float64Array:
+        """Log odds less those at the line, (people,), from values (people, known features)."""
+        probabilities = predictor.predict_known(known, np.ascontiguousarray(values))
+        wanted = np.clip(probabilities[:, favourable], SMALLEST, 1 - SMALLEST)
+        if threshold is not None:
+            line = np.log(threshold / (1 - threshold))
+            return np.asarray(np.log(wanted / (1 - wanted)) - line)
+        rest = np.delete(probabilities, favourable, axis=1).max(axis=1)
+        return np.asarray(np.log(wanted) - np.log(np.clip(rest, SMALLEST, None)))
+
+    own = x[known]
+    margin = float(score(own[None])[0])
     if margin >= 0:
         raise DataError("this person is granted what they ask for; a refusal alone has reasons")
     margins = score(rows[:, known])
@@ -196,97 +213,63 @@ def principal_reasons(
             "no training person is granted on these facts alone; there is nobody to compare with"
         )
     near = granted[np.argsort(margins[granted], kind="stable")[: effort.compared]]
-    others = rows[near][:, known]
+    mean_scores = _mean_scores_of(score, own, rows[near][:, known])
     found = np.full((2, len(x)), np.nan)
-    if known.sum() <= effort.exact:
-        found[:, known] = _exact(score, own[0], others)
+    if len(own) <= effort.exact:
+        found[:, known] = _exact(mean_scores, len(own)), np.zeros(len(own))
     else:
-        found[:, known] = _sampled(score, own[0], others, effort.permutations, seed)
+        found[:, known] = _sampled(mean_scores, len(own), effort.permutations)
     numbers = np.arange(len(x)) if groups is None else np.asarray(groups, dtype=np.intp)
-    contributions, errors = found
     baseline = float(margins[near].mean())
-    return PrincipalReasons(contributions, errors, margin, baseline, near, numbers)
+    return PrincipalReasons(found[0], found[1], margin, baseline, near, numbers)
 
 
-@dataclass(frozen=True, eq=False)
-class _Score:
-    """The log odds of the favourable class, less those at the line, of people who know the same."""
+def _mean_scores_of(
+    score: Callable[[Float32Array], Float64Array], own: Float32Array, others: Float32Array
+) -> MeanScores:
+    """v of each of some subsets: a function of which facts have the person's own value.
 
-    predictor: Predictor
-    known: BoolArray
-    favourable: int
-    threshold: float | None
-
-    def __call__(self, values: Float32Array) -> Float64Array:
-        """(people,) from values (people, known features)."""
-        probabilities = self.predictor.predict_known(self.known, np.ascontiguousarray(values))
-        wanted = np.clip(probabilities[:, self.favourable], SMALLEST, 1 - SMALLEST)
-        if self.threshold is not None:
-            return np.asarray(
-                np.log(wanted / (1 - wanted)) - np.log(self.threshold / (1 - self.threshold))
-            )
-        rest = np.delete(probabilities, self.favourable, axis=1).max(axis=1)
-        return np.asarray(np.log(wanted) - np.log(np.clip(rest, SMALLEST, None)))
-
-
-def _mean_scores(
-    score: _Score, own: Float32Array, others: Float32Array, kept: BoolArray
-) -> Float64Array:
-    """v(S) of each subset, (subsets,); ``kept`` (subsets, facts) marks the facts that have
-    the person's own value.
+    ``own`` (facts,) are the person's facts, ``others`` (compared people, facts) theirs.
     """
-    block, means = max(1, ROWS // len(others)), []
-    for first in range(0, len(kept), block):
-        some = kept[first : first + block]
-        rows = np.where(some[:, None], own, others).reshape(-1, len(own))
-        means.append(score(rows).reshape(len(some), -1).mean(axis=1))
-    return np.concatenate(means)
+
+    def mean_scores(inside: BoolArray) -> Float64Array:
+        block, means = max(1, ROWS // len(others)), []
+        for first in range(0, len(inside), block):
+            some = inside[first : first + block]
+            rows = np.where(some[:, None], own, others).reshape(-1, len(own))
+            means.append(score(rows).reshape(len(some), -1).mean(axis=1))
+        return np.concatenate(means)
+
+    return mean_scores
 
 
-def _exact(
-    score: _Score, own: Float32Array, others: Float32Array
-) -> tuple[Float64Array, Float64Array]:
-    """Shapley values from all subsets, (facts,), and their errors, which are zero."""
-    n = len(own)
+def _exact(mean_scores: MeanScores, n: int) -> Float64Array:
+    """Shapley values of n facts from all subsets, (n,)."""
     subsets = np.arange(2**n)
-    kept = (subsets[:, None] >> np.arange(n) & 1).astype(bool)
-    means, sizes = _mean_scores(score, own, others, kept), kept.sum(axis=1)
+    inside = (subsets[:, None] >> np.arange(n) & 1).astype(bool)
+    means, sizes = mean_scores(inside), inside.sum(axis=1)
     weights = np.array([1 / (n * comb(n - 1, size)) for size in range(n)])
     values = np.empty(n)
     for fact in range(n):
-        without = subsets[~kept[:, fact]]
+        without = subsets[~inside[:, fact]]
         values[fact] = np.sum(
             weights[sizes[without]] * (means[without | 1 << fact] - means[without])
         )
-    return values, np.zeros(n)
+    return values
 
 
 def _sampled(
-    score: _Score, own: Float32Array, others: Float32Array, permutations: int, seed: int
+    mean_scores: MeanScores, n: int, permutations: int
 ) -> tuple[Float64Array, Float64Array]:
-    """Shapley values from permutations, each with its reverse, (facts,), and their standard
+    """Shapley values of n facts from permutations, each with its reverse, (n,), and their standard
     errors.
     """
-    draws = np.stack(
-        [_gains(score, own, others, order) for order in _orders(len(own), permutations, seed)]
-    )
-    pairs = draws.reshape(-1, 2, len(own)).mean(axis=1)
-    return pairs.mean(axis=0), pairs.std(axis=0, ddof=1) / np.sqrt(len(pairs))
-
-
-def _orders(facts: int, permutations: int, seed: int) -> Iterator[IntArray]:
-    random = np.random.default_rng(seed)
-    for _ in range(permutations):
-        order = random.permutation(facts)
-        yield order
-        yield order[::-1]
-
-
-def _gains(score: _Score, own: Float32Array, others: Float32Array, order: IntArray) -> Float64Array:
-    """What each fact adds when the person's own facts come in this order, (facts,)."""
-    kept = np.zeros((len(own) + 1, len(own)), dtype=bool)
-    for step, fact in enumerate(order.tolist()):
-        kept[step + 1 :, fact] = True
-    gains = np.empty(len(own))
-    gains[order] = np.diff(_mean_scores(score, own, others, kept))
-    return gains
+    random, pairs = np.random.default_rng(0), np.empty((permutations, 2, n))
+    for pair in pairs:
+        order = random.permutation(n)
+        for gains, way in zip(pair, (order, order[::-1]), strict=True):
+            # What each fact adds when the person's own facts come in this order.
+            position = np.argsort(way)
+            gains[way] = np.diff(mean_scores(position < np.arange(n + 1)[:, None]))
+    means = pairs.mean(axis=1)
+    return means.mean(axis=0), means.std(axis=0, ddof=1) / np.sqrt(permutations)

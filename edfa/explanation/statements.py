@@ -1,5 +1,7 @@
 """The partition in sentences with values: what would turn the decision, what would not, what does
 not matter.
+
+``statements`` is the entry; the words are in ``edfa/text/sentences``.
 """
 
 from collections.abc import Iterator
@@ -26,8 +28,16 @@ AGAINST = {("up", DOWN), ("down", UP)}
 class Statement:
     """One sentence about one feature.
 
-    ``kind`` is the part of the partition that it explains, ``values`` are the values that it names,
-    in people's words.
+    Parameters
+    ----------
+    kind
+        The part of the partition that it explains.
+    feature
+        The name of the feature.
+    text
+        The sentence.
+    values
+        The values that it names, in people's words.
     """
 
     kind: Kind
@@ -39,10 +49,21 @@ class Statement:
 def statements(
     swept: Sweep, partition: Partition, schema: Schema, encoder: Encoder, language: str = "en"
 ) -> list[tuple[Statement, ...]]:
-    """What can be said about each person, as a tuple of statements in the order of the schema.
+    """What can be said about each person.
 
-    ``swept`` and ``partition`` are of the same people; all their known features must have been
-    swept.
+    Parameters
+    ----------
+    swept, partition
+        Of the same people; all their known features must have been swept.
+    schema, encoder
+        The features, and how facts became numbers.
+    language
+        The language of the sentences.
+
+    Returns
+    -------
+    list of tuple of Statement
+        For each person the statements in the order of the schema.
     """
     reach, written = swept.reach(), {}
     for group in swept.groups:
@@ -128,17 +149,18 @@ class _StatementWriter:
         """
         j = self.schema.index(feature.name)
         candidates, decisions = self.group.decisions_for(j)
+        decided = decisions[self.case]
         if feature.kind != "categorical":
             for way in (DOWN, UP):
                 if not np.isnan(code := reach[self.row, j, way]):
-                    decided = decisions[self.case, candidates.index_of(np.array([code]))[0]]
-                    yield int(decided), self.encoder.decode_cells(feature.name, [code]), way
+                    after = decided[candidates.index_of(np.array([code]))[0]]
+                    yield int(after), self.encoder.decode_cells(feature.name, [code]), way
             return
         column: Any = self.encoder[feature.name]
         codes = np.arange(len(column.levels), dtype=np.float32)
         index = candidates.index_of(codes)
-        others = (candidates.weight[index] > 0) & (codes != self.group.own_values(j)[self.case])
-        usable = (index >= 0) & others
-        for decided in np.unique(decisions[self.case, index[usable]]):
-            chosen = codes[usable & (decisions[self.case, index] == decided)]
-            yield int(decided), self.encoder.decode_cells(feature.name, chosen), None
+        others = codes != self.group.own_values(j)[self.case]
+        usable = (index >= 0) & (candidates.weight[index] > 0) & others
+        for after in np.unique(decided[index[usable]]):
+            chosen = codes[usable & (decided[index] == after)]
+            yield int(after), self.encoder.decode_cells(feature.name, chosen), None

@@ -7,7 +7,7 @@ rows are elsewhere, with the functions at the end of this module.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from edfa.blanket.contingency import ContingencyTable
 from edfa.blanket.sources.correlation import TermCorrelations
 from edfa.data.schema import Feature, Schema
 from edfa.data.table import find_classes, validate_features, validate_target
-from edfa.errors import ColumnError
+from edfa.errors import ColumnError, hint
 from edfa.typing import AnyArray
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "fit_levels",
     "read_column",
     "read_distinct",
-    "special_numbers",
 ]
 
 Translation = dict[Any, Any] | None
@@ -86,6 +85,17 @@ class RemoteSource(TableSource):
     translation.
     """
 
+    def _find_columns(self, schema: Schema, held: Collection[str], where: str) -> list[str]:
+        """The names of the features and the target, sorted; ColumnError, which says ``where``, if
+        one is not among the columns ``held``.
+        """
+        self.target = schema.target
+        self._translations: dict[str, Translation] = {}
+        names = sorted([*schema.names, schema.target])
+        if absent := [name for name in names if name not in held]:
+            raise ColumnError(f"{where} has no column {absent[0]!r}{hint(absent[0], held)}")
+        return names
+
     def _set_columns(self, columns: Sequence[Column]) -> None:
         """Keep the columns that vary, and the names of those that do not."""
         self.columns = tuple(c for c in columns if not c.is_constant)
@@ -106,19 +116,18 @@ class RemoteSource(TableSource):
         codes.
         """
         coded = [*((c, bins) for c in conditions), (x, TEST_BINS), (y, TEST_BINS)]
+        sizes = [self.columns[i].n_codes(k) for i, k in coded]
         codes, counts = self._count_groups(coded)
         known = np.logical_and.reduce([code >= 0 for code in codes])
-        *given, x_code, y_code = (code[known].astype(np.int64) for code in codes)
-        sizes = [self.columns[i].n_codes(k) for i, k in coded]
-        strata = np.zeros(len(x_code), dtype=np.int64)
-        for code, size in zip(given, sizes, strict=False):
-            strata = strata * size + code
-        distinct, z = np.unique(strata, return_inverse=True)
-        rx, ry = sizes[-2:]
-        positions, cell = np.unique((z * rx + x_code) * ry + y_code, return_inverse=True)
-        rows = np.bincount(cell, weights=counts[known], minlength=len(positions))
-        shape = (max(len(distinct), 1), rx, ry)
-        return ContingencyTable(rows, shape, math.prod(map(float, sizes)), positions)
+        cells = pd.Series(counts[known]).groupby([code[known] for code in codes]).sum()
+        *given, x_code, y_code = cells.index.to_frame().to_numpy(np.int64).T
+        new_stratum = np.zeros(len(cells), dtype=bool)
+        for code in given:
+            new_stratum[1:] |= code[1:] != code[:-1]
+        shape = (1 + int(new_stratum.sum()), sizes[-2], sizes[-1])
+        positions = np.ravel_multi_index((np.cumsum(new_stratum), x_code, y_code), shape)
+        possible_cells = math.prod(map(float, sizes))
+        return ContingencyTable(cells.to_numpy(), shape, possible_cells, positions)
 
 
 def read_distinct(
@@ -175,11 +184,6 @@ def fit_levels(name: str, words: pd.Series, rows: AnyArray) -> CategoricalColumn
 def read_column(raw: pd.Series, column: Column, translation: Translation) -> AnyArray:
     """Raw values of a column, ``(rows,)``, as codes or floats, ``(rows,)``."""
     return column.read(raw if translation is None else raw.astype(object).map(translation))
-
-
-def special_numbers(feature: Feature) -> list[float]:
-    """The numbers of a continuous feature that are codes and no measurements."""
-    return [float(code) for code in feature.codes]
 
 
 def _validate(values: pd.Series, feature: Feature, schema: Schema) -> pd.Series:

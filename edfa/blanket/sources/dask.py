@@ -3,7 +3,7 @@
 discover(DaskRows(dask_frame, schema))
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -18,12 +18,11 @@ from edfa.blanket.sources.base import (
     fit_levels,
     read_column,
     read_distinct,
-    special_numbers,
 )
 from edfa.blanket.sources.correlation import Correlation, CrossProducts
 from edfa.data.schema import Schema
 from edfa.data.values import check_unique
-from edfa.errors import ColumnError, EmptyTableError, MissingExtraError, SettingError, hint
+from edfa.errors import ColumnError, EmptyTableError, MissingExtraError, SettingError
 from edfa.typing import AnyArray
 
 __all__ = ["DaskRows"]
@@ -60,18 +59,14 @@ class DaskRows(RemoteSource):
                 f"a Dask frame is needed, not a {type(frame).__name__}; discover takes "
                 "others as they are"
             )
-        self.target = schema.target
         self._partitions = frame.to_delayed()
-        names = sorted([*schema.names, schema.target])
         held = [str(name) for name in frame.columns]
-        if absent := [n for n in names if n not in held]:
-            raise ColumnError(f"the frame has no column {absent[0]!r}{hint(absent[0], held)}")
+        names = self._find_columns(schema, held, "the frame")
         check_unique(name for name in held if name in names)
         counts = self._value_counts(names)
         self.n = int(counts[names[0]].sum())
         if not self.n:
             raise EmptyTableError("the frame has columns but no rows")
-        self._translations: dict[str, Translation] = {}
         self._set_columns([self._fit(n, counts[n], schema) for n in names])
 
     def _fit(self, name: str, counts: pd.Series, schema: Schema) -> Column:
@@ -85,43 +80,44 @@ class DaskRows(RemoteSource):
         if categorical:
             return fit_levels(name, values, rows)
         numbers = np.repeat(values.to_numpy(float), rows)
-        return ContinuousColumn.fit(name, numbers, special_numbers(schema[name]))
+        return ContinuousColumn.fit(name, numbers, schema[name].codes)
 
     def _value_counts(self, names: list[str]) -> dict[str, pd.Series]:
         """How often each value of each column occurs."""
-        parts = self._map(partial(_count_values, names=names))
+        parts = self._map(_count_values, names)
         return {
             n: pd.concat([part[n] for part in parts]).groupby(level=0, dropna=False).sum()
             for n in names
         }
 
-    def _map(self, function: Any) -> Any:
-        """The results of ``function(partition)``, one for each partition."""
+    def _map(self, function: Callable[..., Any], columns: Sequence[Any]) -> Any:
+        """The results of ``function(partition, columns)``, one for each partition."""
         # Arguments are bound: Dask would search schema and quantiles for Dask objects each time.
-        work = self._dask.delayed(function, pure=False, traverse=False)
+        bound = partial(function, columns=columns)
+        work = self._dask.delayed(bound, pure=False, traverse=False)
         return self._dask.compute(*(work(partition) for partition in self._partitions))
 
     def _count_groups(self, coded: Sequence[tuple[int, int]]) -> tuple[list[AnyArray], AnyArray]:
         columns = [
             (self.columns[i], bins, self._translations[self.columns[i].name]) for i, bins in coded
         ]
-        groups = pd.concat(self._map(partial(_count_partition, columns=columns)))
+        groups = pd.concat(self._map(_count_partition, columns))
         return [groups[k].to_numpy() for k in range(len(coded))], groups["n"].to_numpy()
 
     def correlation(self) -> Correlation:
         """Correlations of the terms of all columns, from the sums of each partition."""
         columns = [(c, self._translations[c.name]) for c in self.columns]
         products: CrossProducts
-        products, *others = self._map(partial(_partition_products, columns=columns))
+        products, *others = self._map(_partition_products, columns)
         for other in others:
             products.merge(other)
         return products.correlation()
 
 
-def _count_values(partition: pd.DataFrame, names: Sequence[str]) -> dict[str, pd.Series]:
-    """How often each value of each column occurs, missing ones included."""
+def _count_values(partition: pd.DataFrame, columns: Sequence[str]) -> dict[str, pd.Series]:
+    """How often each value of each column, by name, occurs, missing ones included."""
     try:
-        return {n: partition[n].value_counts(dropna=False) for n in names}
+        return {name: partition[name].value_counts(dropna=False) for name in columns}
     except TypeError:
         raise ColumnError(
             "a column holds lists or other collections; one value a cell is needed"

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from edfa.blanket.columns import CategoricalColumn, Column, ContinuousColumn, as_tested
-from edfa.blanket.sources.base import TableSource, special_numbers
+from edfa.blanket.sources.base import TableSource
 from edfa.blanket.sources.memory import MemoryRows
 from edfa.data.schema import Feature
 from edfa.data.table import Table
@@ -95,7 +95,7 @@ def _read(values: pd.Series, name: str, feature: Feature | None) -> tuple[Column
     is inferred.
     """
     if feature is None:
-        kind, codes = values.dtype.kind, []
+        kind = values.dtype.kind
         if kind in "mMc" or (
             values.dtype == object and not values.map(pd.api.types.is_scalar).all()
         ):
@@ -104,11 +104,10 @@ def _read(values: pd.Series, name: str, feature: Feature | None) -> tuple[Column
         categorical = whole or kind not in "iuf"
     else:
         values, categorical = as_tested(values, feature)
-        codes = special_numbers(feature)
     if categorical:
         return _read_categorical(values, name)
     numbers = values.to_numpy(float)
-    return ContinuousColumn.fit(name, numbers, codes), numbers
+    return ContinuousColumn.fit(name, numbers, feature.codes if feature else ()), numbers
 
 
 def _read_categorical(values: pd.Series, name: str) -> tuple[CategoricalColumn, AnyArray]:

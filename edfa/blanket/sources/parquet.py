@@ -25,11 +25,9 @@ from edfa.blanket.columns import (
 )
 from edfa.blanket.sources.base import (
     RemoteSource,
-    Translation,
     fit_levels,
     read_column,
     read_distinct,
-    special_numbers,
 )
 from edfa.blanket.sources.correlation import CHUNK_ROWS, Correlation, CrossProducts
 from edfa.data.read import open_parquet
@@ -42,7 +40,6 @@ from edfa.errors import (
     MissingExtraError,
     SettingError,
     UnreadableError,
-    hint,
 )
 from edfa.reading import existing, first_line
 from edfa.typing import AnyArray
@@ -86,17 +83,13 @@ class ParquetRows(RemoteSource):
             import duckdb
         except ImportError:
             raise MissingExtraError("counting Parquet files larger than memory", "scale") from None
-        self.target = schema.target
         self._duckdb, self._memory, self._path = duckdb, memory, Path(path)
         types = self._open(list_parquet(path))
-        names = sorted([*schema.names, schema.target])
-        if absent := [n for n in names if n not in types]:
-            raise ColumnError(f"{path} has no column {absent[0]!r}{hint(absent[0], types)}")
+        names = self._find_columns(schema, types, str(path))
         self.n = int(self._value("SELECT count(*) FROM raw"))
         if not self.n:
             raise EmptyTableError(f"{path} has columns but no rows")
         self._expressions: dict[str, str] = {}
-        self._translations: dict[str, Translation] = {}
         self._set_columns([self._fit(n, *types[n], schema) for n in names])
 
     def _open(self, files: list[Path]) -> dict[str, tuple[str, str]]:
@@ -116,7 +109,10 @@ class ParquetRows(RemoteSource):
         paths = ", ".join(_quote_text(glob.escape(str(file))) for file in files)
         source = f"read_parquet([{paths}], hive_partitioning = false)"
         # Nothing is fetched: DuckDB would install what a file asks for.
-        settings = {"memory_limit": self._memory, "autoinstall_known_extensions": "false"}
+        settings: dict[str, Any] = {
+            "memory_limit": self._memory,
+            "autoinstall_known_extensions": "false",
+        }
         try:
             self._db = self._duckdb.connect(config=settings)
         except self._duckdb.Error as error:
@@ -225,7 +221,7 @@ class ParquetRows(RemoteSource):
         self._expressions[name], self._translations[name] = value, None
         special = tuple(
             c
-            for c in special_numbers(feature)
+            for c in map(float, feature.codes)
             if self._value(f"SELECT bool_or({value} = {c!r}) FROM raw")
         )
         measured = f"{value} IS NOT NULL" + "".join(f" AND {value} <> {c!r}" for c in special)
