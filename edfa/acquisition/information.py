@@ -15,6 +15,7 @@ from sklearn.base import clone
 from edfa.acquisition.base import Policy, Progress
 from edfa.data.table import Table
 from edfa.errors import SettingError, UnknownNameError
+from edfa.explanation.necessity import distinct_cases
 from edfa.people import People
 from edfa.predictors.base import Predictor, by_mask
 from edfa.predictors.bn import BayesNet
@@ -68,15 +69,13 @@ def expected_information(
         if not needed.any():
             continue
         # People with the same facts are one case, which is worked out once.
-        facts, case = np.unique(
-            people.X[np.ix_(rows, np.flatnonzero(mask))], axis=0, return_inverse=True
-        )
+        facts, case = distinct_cases(people.X[np.ix_(rows, np.flatnonzero(mask))])
         cases = np.full((len(facts), people.X.shape[1]), np.nan, dtype=np.float32)
         cases[:, mask] = facts
         draw = source.given(cases)
         for feature in np.flatnonzero(needed.any(axis=0)).tolist():
             of_case = _information(predictor, mask, facts, feature, *draw(feature))
-            information[rows, feature] = np.where(needed[:, feature], of_case[case.ravel()], np.nan)
+            information[rows, feature] = np.where(needed[:, feature], of_case[case], np.nan)
     return information
 
 

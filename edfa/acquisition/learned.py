@@ -155,8 +155,14 @@ class LearnedPolicy(Policy):
     ) -> Self:
         """Learn from training people, with the prices and the start set of their card.
 
-        ``progress`` is called with the number of steps done and of all steps. ``predictor`` and
-        ``n_jobs`` change nothing.
+        Parameters
+        ----------
+        train
+            The training people.
+        predictor, n_jobs
+            Change nothing.
+        progress
+            Called with the number of steps done and of all steps.
         """
         rows, classes, schema = train.X, train.y, train.schema
         self.knots_ = find_knots(rows)
@@ -236,7 +242,13 @@ class LearnedPolicy(Policy):
 
     @classmethod
     def from_folder(cls, folder: str | Path | Folder) -> Self:
-        """Read what ``to_folder`` wrote; the part is checked against its hash."""
+        """Read what ``to_folder`` wrote; the part is checked against its hash.
+
+        Raises
+        ------
+        UnreadableError
+            If the folder is damaged, has been changed, or has settings that this policy lacks.
+        """
         settings, parts = read_parts(folder, cls.__name__)
         name = folder_name(folder)
         if unknown := sorted(set(settings) - set(cls._get_param_names())):
@@ -279,8 +291,19 @@ class LearnedPolicy(Policy):
 
 
 def answer(network: nn.Module, positions: Tensor, mask: Tensor) -> Tensor:
-    """The outputs (rows, outputs) of a network over tokens, from the knot positions of all
-    features and a mask of the known ones, both (rows, features).
+    """Ask a network over tokens.
+
+    Parameters
+    ----------
+    network
+        Takes knot positions, the columns they are of, and a mask.
+    positions, mask
+        The knot positions of all features, and which of them are known, both (rows, features).
+
+    Returns
+    -------
+    torch.Tensor
+        (rows, outputs)
     """
     columns = torch.arange(positions.shape[1], device=positions.device)
     return torch.as_tensor(network(positions, columns, mask))
@@ -294,8 +317,16 @@ def shuffled(rows: Tensor, size: int) -> Sequence[Tensor]:
 def descend(
     optimiser: torch.optim.Optimizer, loss: Tensor, clipped: Sequence[nn.Parameter] = ()
 ) -> None:
-    """One step down the gradient of ``loss``, whose norm over the parameters ``clipped`` is at
-    most 1.
+    """Take one step down the gradient of a loss.
+
+    Parameters
+    ----------
+    optimiser
+        What steps.
+    loss
+        A single number.
+    clipped
+        Parameters over which the gradient is scaled down to a norm of at most 1.
     """
     optimiser.zero_grad()
     torch.autograd.backward(loss)

@@ -18,6 +18,15 @@ class Random(Policy):
 
     A person's order depends on the run's seed and on the person's number alone, not on who else is
     in the batch.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> table = edfa.load("german")
+    >>> model = edfa.SubsetXGB("nan", n_estimators=10).fit(table.train.X, table.train.y)
+    >>> orders = [edfa.acquire(table.test, Random(), model, 4, seed).order(0) for seed in (0, 0, 1)]
+    >>> orders[0] == orders[1], orders[0] == orders[2]
+    (True, False)
     """
 
     per_cost = False
@@ -34,8 +43,23 @@ class Random(Policy):
 class RandomBlanket(Random):
     """The members of a blanket in random order, which is the paper's random variant.
 
-    ``aligned`` says whether the model is shown the blanket alone, ``per_cost`` whether random
-    numbers are divided by prices.
+    Parameters
+    ----------
+    blanket
+        Only its members are asked.
+    aligned
+        Whether the model is shown the blanket alone.
+    per_cost
+        Whether random numbers are divided by prices before the largest is chosen.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> table = edfa.load("german")
+    >>> blanket = edfa.Blanket("class", {"checking_status": (), "housing": ()})
+    >>> model = edfa.SubsetXGB("nan", n_estimators=10).fit(table.train.X, table.train.y)
+    >>> sorted(edfa.acquire(table.test, RandomBlanket(blanket), model, "inf").order(0))
+    ['checking_status', 'housing']
     """
 
     blanket: Blanket = field()  # required, whatever the default of all policies

@@ -5,7 +5,7 @@ of a test does not depend on the number of rows. ``CorrelationTests`` is the ent
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +13,6 @@ from scipy.linalg.lapack import dpotrf, dtrtrs
 from scipy.special import fdtrc, ndtr
 
 from edfa.blanket.contingency import CIResult, bias_corrected_effect, test_work
-from edfa.blanket.sources.correlation import TermCorrelations
 from edfa.typing import Float64Array, IntArray
 
 __all__ = ["CorrelationTests"]
@@ -51,8 +50,10 @@ class CorrelationTests:
 
     Parameters
     ----------
-    correlation
-        The correlations of all terms.
+    between
+        Gives the correlations of some terms, ``(a,)``, with others, ``(b,)``, as ``(a, b)``.
+    n
+        The number of rows behind them.
     blocks
         For each variable the indices of its terms, which represent it as a condition.
     tested
@@ -60,10 +61,13 @@ class CorrelationTests:
     """
 
     def __init__(
-        self, correlation: TermCorrelations, blocks: Sequence[IntArray], tested: Sequence[int]
+        self,
+        between: Callable[[IntArray, IntArray], Float64Array],
+        n: int,
+        blocks: Sequence[IntArray],
+        tested: Sequence[int],
     ) -> None:
-        self.between, self.n = correlation.between, correlation.n
-        self.blocks = blocks
+        self.between, self.n, self.blocks = between, n, blocks
         self.tested = [block[:count] for block, count in zip(blocks, tested, strict=True)]
         block_bytes = 8 * (sum(len(b) for b in blocks) / len(blocks)) ** 2  # of a typical block
         # factors by conditions, residuals by variable and conditions

@@ -275,4 +275,4 @@ class DataTester(Tester):
         if self.kind == "fisher_z":
             blocks = [block[:1] for block in blocks]
         tested = [column.n_tested_terms for column in self.source.columns]
-        return CorrelationTests(correlation, blocks, tested)
+        return CorrelationTests(correlation.between, correlation.n, blocks, tested)

@@ -27,6 +27,7 @@ __all__ = [
     "Support",
     "Sweep",
     "SweepGroup",
+    "distinct_cases",
     "necessity",
     "sufficiency",
     "sweep",
@@ -501,7 +502,7 @@ def sweep(
     for mask, people in by_mask(X):
         grid = support.grid(predictor, mask, mask if features is None else mask & features)
         size = max(1, ROWS // (1 + len(grid)))
-        facts, case = _cases(X.take(people, axis=0).take(np.flatnonzero(mask), axis=1))
+        facts, case = distinct_cases(X.take(people, axis=0).take(np.flatnonzero(mask), axis=1))
         order = np.argsort(case, kind="stable")
         for first in range(0, len(facts), size):
             part = order[(case[order] >= first) & (case[order] < first + size)]
@@ -597,8 +598,10 @@ def sufficiency(
     return Sufficiency(beta, np.sqrt(beta * (1 - beta) / draws))
 
 
-def _cases(facts: Float32Array) -> tuple[Float32Array, IntArray]:
-    """The distinct rows, and the index among them of each row."""
+def distinct_cases(facts: Float32Array) -> tuple[Float32Array, IntArray]:
+    """The distinct rows of facts (people, known features), and the index among them of each row,
+    (people,).
+    """
     if len(facts) == 1 or not facts.shape[1]:
         return facts[:1], np.zeros(len(facts), dtype=np.intp)
     distinct, case = np.unique(facts, axis=0, return_inverse=True)

@@ -1,6 +1,7 @@
-"""A Dask frame, on this machine or on a cluster: partitions send back counts and sums only.
+"""A Dask frame, on this machine or on a cluster: ``discover(DaskRows(dask_frame, schema))``.
 
-discover(DaskRows(dask_frame, schema))
+The functions at the end of this module run where the partitions are; they send back counts and sums
+only.
 """
 
 from collections.abc import Callable, Sequence

@@ -48,7 +48,7 @@ class MemoryRows(TableSource):
         self._strata = test_work(16 * self.n)
 
     def take(self, rows: IntArray) -> "MemoryRows":
-        """The table of some rows, with the levels and quantiles of all rows."""
+        """The table of some rows, by position, with the levels and quantiles of all rows."""
         return MemoryRows(self.columns, [v[rows] for v in self._values])
 
     def contingency_table(
@@ -84,6 +84,7 @@ class MemoryRows(TableSource):
         return products.correlation()
 
     def _any_missing(self, *columns: int) -> bool:
+        """Whether one of these columns has missing values."""
         return any(self.columns[i].has_missing for i in columns)
 
     def _code(self, column: int, bins: int) -> AnyArray:
@@ -96,10 +97,13 @@ class MemoryRows(TableSource):
         return codes
 
     def _stratify(self, conditions: tuple[int, ...], bins: int) -> tuple[AnyArray, int]:
-        """The stratum of each row, ``(rows,)``, -1 if a condition is missing, and the number of
-        strata.
+        """Number the strata of some conditions.
 
-        Strata that do not occur are numbered too if there are few.
+        Returns
+        -------
+        tuple[numpy.ndarray, int]
+            The stratum of each row, ``(rows,)``, -1 if a condition is missing; and the number of
+            strata. Strata that do not occur are numbered too if there are few.
         """
         if not conditions:
             return np.zeros(1, dtype=np.int32), 1

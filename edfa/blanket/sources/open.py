@@ -79,8 +79,8 @@ def open_source(
     if target in constant:
         raise TargetError(f"target {target!r} is constant: it depends on nothing")
     varying = [columns[name] for name in names if name not in constant]
-    kept, values = zip(*varying, strict=True)
-    return MemoryRows(kept, values), target, constant
+    tested, values = zip(*varying, strict=True)
+    return MemoryRows(tested, values), target, constant
 
 
 def _check_rows(n: int) -> None:

@@ -105,9 +105,6 @@ class ParquetRows(RemoteSource):
         """
         with open_parquet(files[0]) as first:
             names = first.schema_arrow.names  # as they are there: DuckDB may rename a beside A
-        # No pattern is left in them.
-        paths = ", ".join(_quote_text(glob.escape(str(file))) for file in files)
-        source = f"read_parquet([{paths}], hive_partitioning = false)"
         # Nothing is fetched: DuckDB would install what a file asks for.
         settings: dict[str, Any] = {
             "memory_limit": self._memory,
@@ -121,14 +118,14 @@ class ParquetRows(RemoteSource):
             ) from None
         with self._typed():
             self._db.execute("SET enable_progress_bar = false")  # a library does not print
-            described = self._db.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
-            quoted = ['"' + row[0].replace('"', '""') + '"' for row in described]
-            numbered = ", ".join(f"{name} AS r{k}" for k, name in enumerate(quoted))
-            self._db.execute(f"CREATE VIEW raw AS SELECT {numbered} FROM {source}")
-        return {
-            name: (f"r{k}", row[1])
-            for k, (name, row) in enumerate(zip(names, described, strict=True))
-        }
+            paths = [glob.escape(str(file)) for file in files]  # no pattern is left in them
+            rows = self._db.read_parquet(paths, hive_partitioning=False)
+            quoted = (name.replace('"', '""') for name in rows.columns)
+            rows.project(
+                ", ".join(f'"{name}" AS r{k}' for k, name in enumerate(quoted))
+            ).create_view("raw")
+        numbered = enumerate(zip(names, map(str, rows.types), strict=True))
+        return {name: (f"r{k}", sql_type) for k, (name, sql_type) in numbered}
 
     @contextmanager
     def _typed(self) -> Iterator[None]:
@@ -166,12 +163,12 @@ class ParquetRows(RemoteSource):
         kind = sql_type.split("(")[0]
         if kind not in (*NUMBERS, "VARCHAR", "BOOLEAN"):
             raise ColumnError(f"column {name!r} holds neither numbers nor words, but {sql_type}")
-        feature = None if name == schema.target else schema[name]
-        measured = feature is not None and not feature.words
-        if feature is not None and measured and kind in NUMBERS:
+        measured = name != schema.target and not schema[name].words
+        numbers = measured and kind in NUMBERS
+        if numbers:
             column = self._checked_numbers(column, name)
             distinct = int(self._value(f"SELECT count(DISTINCT {column}) FROM raw"))
-            if not feature.levels and not is_categorical(feature, distinct):
+            if not schema[name].levels and not is_categorical(schema[name], distinct):
                 return self._fit_quantiles(name, column, schema[name])
         limit = f"LIMIT {MAX_TEXTS + 1}" if measured else ""
         found = self._frame(
@@ -183,7 +180,7 @@ class ParquetRows(RemoteSource):
         if categorical:
             self._expressions[name], self._translations[name] = column, meaning
             return fit_levels(name, values, rows)
-        if not (measured and kind in NUMBERS):
+        if not numbers:
             column = self._translated(column, name, meaning)
         return self._fit_quantiles(name, column, schema[name])
 
