@@ -1,8 +1,8 @@
 """Which feature to ask for next: one policy a file.
 
-``acquire`` (``loop.py``) asks people by a policy and gives a ``Trajectory``. ``EDFA`` is the paper's
-policy; ``Greedy``, ``Random`` and ``Fixed`` are plain ones, ``SurvivalPolicy`` asks for what makes
-advice last, and ``DIME``, ``EDDI`` and ``GSMRL`` are the field's, which train networks.
+``acquire`` (``loop.py``) asks people by a policy and gives a ``Trajectory``. ``EDFA`` is the policy
+of the paper; ``Greedy``, ``Random`` and ``Fixed`` are plain ones, ``SurvivalPolicy`` asks for what
+makes advice last, and ``DIME``, ``EDDI`` and ``GSMRL`` are the field's, which train networks.
 """
 
 from typing import TYPE_CHECKING

@@ -2,6 +2,7 @@
 features and the decision after every answer.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -223,3 +224,7 @@ class Trajectory(HasBackground):
     def to_json(self) -> str:
         """``frame()`` as JSON, a record for every step."""
         return str(self.frame().to_json(orient="records", force_ascii=False))
+
+    def __iter__(self) -> Iterator[tuple[int, tuple[str, ...]]]:
+        """Each person's number with the features that they were asked for and told, in order."""
+        return ((int(p), self.order(i)) for i, p in enumerate(self.person))

@@ -67,6 +67,11 @@ class ContingencyTable:
     possible_cells: float
     positions: AnyArray | None = None
 
+    @property
+    def n(self) -> int:
+        """Number of rows counted."""
+        return int(self.counts.sum())
+
     def margins(self) -> tuple[AnyArray, AnyArray]:
         """Counts of (stratum, x) and of (stratum, y), shapes ``(strata, levels)``."""
         strata, rx, ry = self.shape

@@ -161,12 +161,9 @@ def compare(
     Examples
     --------
     >>> from edfa.data.synthetic import credit_story
-    >>> print(compare(credit_story().table(4_000), methods=("hiton-mb", "iamb")))
-                               hiton-mb                 iamb
-    feature
-    late_payment                     pc                   pc
-    savings                          pc                   pc
-    wage_came_late  behind late_payment  behind late_payment
+    >>> compared = compare(credit_story().table(4_000), methods=("hiton-mb", "iamb"))
+    >>> compared.frame().loc["wage_came_late"].tolist()
+    ['behind late_payment', 'behind late_payment']
     """
     searches = [Search(method, **settings) for method in methods]
     if not searches:

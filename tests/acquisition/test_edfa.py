@@ -241,8 +241,9 @@ def test_the_partition_shows_the_transition_along_the_way():
     table = STORY.table(3000)
     policy = EDFA(as_blanket(STORY), sampler=ExactSampler(STORY))
     run = edfa.acquire(table.test, policy, exact_model(STORY), budget=1.0)
-    orders = {run.order(i)[:2] for i in range(len(run.person))}
-    assert orders == {("late_payment", "wage_came_late")}, "r = 2 before r = 1"
+    assert {order[:2] for _, order in run} == {("late_payment", "wage_came_late")}, (
+        "r = 2 before r = 1"
+    )
     frame = run.frame()
     assert (frame.n_cf + frame.n_sf == 3).all()
     spouse = STORY.features.index("wage_came_late")

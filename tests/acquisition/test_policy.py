@@ -94,7 +94,7 @@ def test_the_loop_asks_only_what_may_be_asked(closed, on_unaffordable):
     closed_to_all = START | np.isin(TABLE.schema.names, forbidden)
     np.testing.assert_array_equal(run.when > 0, ~declines & ~closed_to_all)
     np.testing.assert_array_equal(run.declined, declines & ~closed_to_all)
-    orders = [run.order(i) for i in range(len(run.person))]
+    orders = [order for _, order in run]
     assert all(len(set(order)) == len(order) for order in orders)
 
 

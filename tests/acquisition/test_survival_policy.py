@@ -143,7 +143,7 @@ def test_it_keeps_the_contract(personal, table, searcher, fitted):
 
 def test_everybody_is_asked_in_the_order_learnt(table, model, fitted):
     trajectory = acquire(table.test, fitted, model, budget="inf", explain=False)
-    assert {trajectory.order(i) for i in range(len(table.test))} == {fitted.order_}
+    assert {order for _, order in trajectory} == {fitted.order_}
 
 
 def test_who_pays_more_for_a_fact_is_asked_for_it_later(table, model, fitted):

@@ -76,7 +76,7 @@ def test_columns_cells_and_correlations_are_the_same(name, tmp_path, load_real):
                 mine, theirs = (
                     s.contingency_table(x, y, tuple(given), bins) for s in (memory, other)
                 )
-                assert theirs.counts.sum() == mine.counts.sum()
+                assert theirs.n == mine.n
                 assert theirs.possible_cells == pytest.approx(mine.possible_cells)
                 for test in (g2, x2mm):
                     left, right = test(mine), test(theirs)

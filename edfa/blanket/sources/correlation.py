@@ -143,8 +143,8 @@ class CrossProducts:
     >>> age = ContinuousColumn.fit("age", np.arange(100.0))
     >>> paid = CategoricalColumn("paid", ("no", "yes"))
     >>> products = CrossProducts([paid, age]).add([np.arange(100) // 50, np.arange(100.0)])
-    >>> products.correlation().matrix[0].round(2)
-    array([1.  , 0.87, 0.82, 0.87, 0.65])
+    >>> products.correlation().matrix[0, :2].round(2)
+    array([1.  , 0.87])
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
