@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import chdtrc, gammaincc, xlogy
 
 from edfa.cache import Cache
-from edfa.typing import AnyArray, Float64Array, IntArray
+from edfa.typing import AnyArray, Float64Array
 
 __all__ = [
     "ROWS_PER_CELL",
@@ -170,8 +170,7 @@ def x2mm(table: ContingencyTable) -> CIResult:
     terms = counts.astype(float) ** 2 / (zx[z, x] * zy[z, y])
     pearson = n * np.bincount(z, weights=terms, minlength=len(n)) - n
     n, r, c, pearson = n[usable], r[usable], c[usable], pearson[usable]
-    v1, w1 = _dawson_terms(zx[usable], n, r)
-    v2, w2 = _dawson_terms(zy[usable], n, c)
+    (v1, w1), (v2, w2) = _dawson_terms(zx[usable]), _dawson_terms(zy[usable])
     mean = float((n * (r - 1) * (c - 1) / (n - 1)).sum())
     variance = float((2 * n / (n - 3) * (v1 - w1) * (v2 - w2) + n**2 / (n - 1) * w1 * w2).sum())
     statistic = float(max(pearson.sum(), 0.0))
@@ -182,12 +181,9 @@ def x2mm(table: ContingencyTable) -> CIResult:
     return CIResult(p, statistic, mean, effect, test="x2mm")
 
 
-def _dawson_terms(
-    margin: Float64Array, n: Float64Array, present: IntArray
-) -> tuple[Float64Array, Float64Array]:
-    """Dawson's v and w, ``(strata,)``, of a margin ``(strata, levels)``, given each stratum's rows
-    and levels.
-    """
+def _dawson_terms(margin: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Dawson's v and w of each stratum, ``(strata,)``, from a margin ``(strata, levels)``."""
+    n, present = margin.sum(axis=1), np.count_nonzero(margin, axis=1)
     inverse = np.divide(1.0, margin, out=np.zeros_like(margin), where=margin > 0).sum(axis=1)
     return (present - 1) * (n - present) / (n - 1), (n * inverse - present**2) / (n - 2)
 
@@ -203,11 +199,12 @@ def cmh(table: ContingencyTable) -> CIResult:
     zx, zy = (margin.astype(float) for margin in table.margins())
     n = np.add.reduce(zx, axis=1)
     total = int(np.add.reduce(n))
-    difference = table.pooled() - (zx / np.maximum(n, 1)[:, None]).T @ zy
+    expected = (zx / np.maximum(n, 1)[:, None]).T @ zy
+    difference = (table.pooled() - expected)[1:, 1:].ravel()
     several = n > 1
     covariance = _covariance(zx[several, 1:], zy[several, 1:], n[several])
-    solution, _, rank, _ = np.linalg.lstsq(covariance, difference[1:, 1:].ravel(), rcond=1e-9)
-    statistic = max(float(difference[1:, 1:].ravel() @ solution), 0.0)
+    solution, _, rank, _ = np.linalg.lstsq(covariance, difference, rcond=1e-9)
+    statistic = max(float(difference @ solution), 0.0)
     p = float(chdtrc(rank, statistic)) if rank else 1.0
     effect = bias_corrected_effect(statistic, rank, total)
     return CIResult(p, statistic, float(rank), effect, test="cmh")

@@ -108,9 +108,9 @@ class Tester(ABC):
         The order of either does not matter; a test that was run before is not run again.
         """
         key = min(x, y), max(x, y), tuple(sorted(conditions))
-        if key not in self.results:
-            self.results[key] = self.run(*key)
-        return self.results[key]
+        if (result := self.results.get(key)) is None:
+            result = self.results[key] = self.run(*key)
+        return result
 
     def significant(self, result: CIResult) -> bool:
         """Whether a result shows dependence: p at most the significance level, and at least the

@@ -119,15 +119,17 @@ class RemoteSource(TableSource):
         sizes = [self.columns[i].n_codes(k) for i, k in coded]
         codes, counts = self._count_groups(coded)
         known = np.logical_and.reduce([code >= 0 for code in codes])
-        cells = pd.Series(counts[known]).groupby([code[known] for code in codes]).sum()
-        *given, x_code, y_code = cells.index.to_frame().to_numpy(np.int64).T
-        new_stratum = np.zeros(len(cells), dtype=bool)
-        for code in given:
-            new_stratum[1:] |= code[1:] != code[:-1]
-        shape = (1 + int(new_stratum.sum()), sizes[-2], sizes[-1])
-        positions = np.ravel_multi_index((np.cumsum(new_stratum), x_code, y_code), shape)
-        possible_cells = math.prod(map(float, sizes))
-        return ContingencyTable(cells.to_numpy(), shape, possible_cells, positions)
+        *given, x_code, y_code = (code[known].astype(np.int64) for code in codes)
+        strata = np.zeros(len(x_code), dtype=np.int64)
+        for code, size in zip(given, sizes, strict=False):
+            # Renumbered each time: many conditions have more combinations than numbers of 64 bits.
+            strata = np.unique(strata * size + code, return_inverse=True)[1]
+        shape = (1 + int(strata.max(initial=0)), sizes[-2], sizes[-1])
+        positions, cell = np.unique(
+            np.ravel_multi_index((strata, x_code, y_code), shape), return_inverse=True
+        )
+        rows = np.bincount(cell, weights=counts[known], minlength=len(positions))
+        return ContingencyTable(rows, shape, math.prod(map(float, sizes)), positions)
 
 
 def read_distinct(
