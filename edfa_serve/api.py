@@ -299,7 +299,7 @@ def plans(
 def what_if(service: Serving, token: Token, given: models.Suppose) -> models.Supposed:
     """What would be if some facts were otherwise; nothing is kept."""
     _check_facts(service, given.facts)
-    return states.supposed_state(*service.what_if(token, given.facts))
+    return states.supposed_state(service.find(token), given.facts)
 
 
 @router.post(f"{HERE}/receipt", tags=["receipt"], response_model=models.ReceiptBody, responses=ACTS)

@@ -24,7 +24,7 @@ from edfa_serve.letters.settings import (
     read_operator,
 )
 from edfa_serve.letters.words import forbidden_phrase
-from edfa_serve.service import AUDIT, Service, Session, happened, retry
+from edfa_serve.service import AUDIT, Service, Session, retry, tell
 from edfa_serve.store import ConflictError, StoredInterview, utc_now
 
 __all__ = ["TEXTS", "decide", "letter_writer", "read_taken"]
@@ -82,8 +82,7 @@ def decide(
         if not _said_already(record, content):
             _check(service.then(record, record.seq), record, taken)
             service.store.append(record.id, record.seq, [("decided", content)], finished=True)
-            if (listener := happened.get()) is not None:
-                listener.append("decided")
+            tell("decided")
 
     retry(append)
     return service.store.find(interview)

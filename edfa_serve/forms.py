@@ -1,7 +1,7 @@
-"""Form fields for the facts of a card: how each is asked, and what was entered into it means.
+"""Form fields for the facts of a card, and reading what was entered into them.
 
-What a field sends is never taken on trust: a choice must be one of the levels, a number one that
-may be.
+``make_field`` makes a field, ``read_fact`` reads it. What a field sends is never taken on trust: a
+choice must be one of the levels, a number must lie in the range that the encoder accepts.
 """
 
 import re
@@ -15,7 +15,15 @@ from edfa.errors import FactError
 from edfa.text import phrases
 from edfa_serve.wording import Wording
 
-__all__ = ["Choice", "Field", "UnclearError", "make_field", "read_fact", "read_number"]
+__all__ = [
+    "Choice",
+    "Field",
+    "UnclearError",
+    "make_field",
+    "not_a_number",
+    "read_fact",
+    "read_number",
+]
 
 FEW = 6  # levels that are shown as radio buttons; more are a list to choose from
 GAP = "?"  # what a form sends for "I don't know"; levels and codes carry a sign before them
@@ -27,7 +35,7 @@ Given = Mapping[str, str]  # what a form sent, by the name of its fields
 
 
 class UnclearError(FactError):
-    """What was entered into a field cannot be understood; the message is for the person, in their
+    """What was entered into a field cannot be understood; the message is in the person's
     language.
     """
 
@@ -43,12 +51,24 @@ class Choice:
 
 @dataclass(frozen=True)
 class Field:
-    """One fact to ask for.
+    """The form field of one fact.
 
-    ``name`` is its name in the form and ``id`` in the page. A ``"number"`` has a ``unit``, an
-    allowed range in words, and the ``text`` that was entered; its ``choices``, if any, stand in
-    place of a number (under the name ``name`` and ``~``). ``error`` says what is wrong with what
-    was entered.
+    Parameters
+    ----------
+    name, id
+        Its name in the form, and its id in the page.
+    label, ask, hint
+        The feature's label, the question and the hint of the card; the last two may be empty.
+    kind
+        ``"radios"`` or ``"select"`` for levels, else ``"number"``.
+    unit, range, whole
+        Of a number: its unit, the allowed range in words, and whether it has no decimals.
+    text
+        The number that was entered.
+    choices
+        Answers to choose. Of a number: codes and not knowing, sent under ``name`` and ``~``.
+    error
+        What is wrong with what was entered, in the person's language.
     """
 
     name: str
@@ -87,39 +107,50 @@ def make_field(
     error: str = "",
     prefix: str = "f",
 ) -> Field:
-    """The field of one feature.
+    """Make the form field of one feature.
 
-    It shows the value that is ``known``, or what was ``given`` in a form that is shown again. An
-    ``optional`` one may be left out by choosing so. Its id in the page begins with ``prefix``.
+    Parameters
+    ----------
+    wording, encoder
+        The words of the page, and the encoder of the advisor, which knows levels and ranges.
+    name
+        The feature.
+    given
+        The fields of a form that is shown again; they go before ``known``.
+    known
+        The value to show; None: nothing is filled in.
+    optional
+        Whether the question may be left out; a choice says so.
+    error
+        What is wrong with what was entered, in the person's language.
+    prefix
+        Begins the ids in the page, which are unique only for each prefix.
     """
-    feature, column = wording.schema[name], encoder[name]
-    key = f"fact.{name}"
+    said, column, key = wording.schema[name].said(wording.language), encoder[name], f"fact.{name}"
+    if given is None:
+        given = _form_of(wording, column, key, known)
     common: dict[str, Any] = {
         "name": key,
         "id": f"{prefix}{wording.schema.index(name)}",
         "label": wording.label(name),
-        "ask": phrases.plain(feature.ask),
-        "hint": phrases.plain(feature.hint),
+        "ask": phrases.plain(said.ask),
+        "hint": phrases.plain(said.hint),
         "error": error,
     }
-    chosen = " ".join(given.get(key, "").split()) if given is not None else _sent(column, known)
+    text = _entry(given, key)
     if isinstance(column, Levels):
-        choices = _choosable(wording, column, name, chosen)
+        choices = _choosable(wording, column, name, text)
         if optional:
-            choices.append(Choice("", wording("field.rather_not"), not chosen))
+            choices.append(Choice("", wording("field.rather_not"), not text))
         kind: Kind = "radios" if len(column.levels) <= FEW else "select"
         return Field(kind=kind, choices=tuple(choices), **common)
-    if given is not None:
-        state, text = given.get(f"{key}~", ""), chosen
-    else:
-        state = chosen if chosen[:1] in (GAP, CODE) else ""
-        text = "" if state or known is None else wording.number(known)
+    state = given.get(f"{key}~", "")
     states = _choosable(wording, column, name, state)
     rest = [Choice("", wording("field.number_above"), not state)] if states else []
     return Field(
         kind="number",
         unit=wording.unit(name),
-        range=_range(wording, column, name),
+        range=wording("field.range", **_ends(wording, column, name)),
         whole=column.whole,
         text=text,
         choices=(*rest, *states),
@@ -127,17 +158,28 @@ def make_field(
     )
 
 
-def _range(wording: Wording, column: Measure, name: str) -> str:
-    low, high = _ends(column)
-    return wording("field.range", low=wording.number(low), high=wording.value(name, high))
+def _entry(given: Given, key: str) -> str:
+    """What a form sends in a field, without superfluous white space."""
+    return " ".join(given.get(key, "").split())
 
 
-def _ends(column: Measure) -> tuple[float, float]:
+def _form_of(wording: Wording, column: Measure | Levels, key: str, known: Any) -> Given:
+    """The fields of a form in which the value of a feature is filled in."""
+    if known is None:
+        return {}
+    same = float(known) if isinstance(known, int) and not isinstance(known, bool) else known
+    for token, answer in _answers(column).items():
+        if answer is not None and exact_text(answer) == exact_text(same):
+            return {key if isinstance(column, Levels) else f"{key}~": token}
+    return {} if isinstance(column, Levels) else {key: wording.number(known)}
+
+
+def _ends(wording: Wording, column: Measure, name: str) -> dict[str, str]:
     """The ends of the range in few digits; what lies a hair outside is taken at the edge."""
     low, high = (
         end if end.is_integer() else phrases.short(end) for end in (column.low, column.high)
     )
-    return low, high
+    return {"low": wording.number(low), "high": wording.value(name, high)}
 
 
 def _answers(column: Measure | Levels) -> dict[str, Any]:
@@ -156,17 +198,6 @@ def _answers(column: Measure | Levels) -> dict[str, Any]:
     return answers | ({GAP: None} if None in column.states else {})
 
 
-def _sent(column: Measure | Levels, value: Any) -> str:
-    """What a form would send for a known value; of a number that is no answer to choose, itself."""
-    if value is None:
-        return ""
-    same = float(value) if isinstance(value, int) and not isinstance(value, bool) else value
-    for token, answer in _answers(column).items():
-        if answer is not None and exact_text(answer) == exact_text(same):
-            return token
-    return "" if isinstance(column, Levels) else str(value)
-
-
 def _choosable(wording: Wording, column: Measure | Levels, name: str, chosen: str) -> list[Choice]:
     """Answers to choose: levels, the card's codes, and not to know."""
     return [
@@ -182,7 +213,23 @@ def _choosable(wording: Wording, column: Measure | Levels, name: str, chosen: st
 def read_fact(
     wording: Wording, encoder: Encoder, name: str, given: Given, *, optional: bool = False
 ) -> tuple[Any, ...]:
-    """What was entered for a feature, as one value; nothing if an ``optional`` one was left out.
+    """Read what was entered for a feature.
+
+    Parameters
+    ----------
+    wording, encoder
+        As for ``make_field``.
+    name
+        The feature.
+    given
+        The fields of the form.
+    optional
+        Whether the question may be left out.
+
+    Returns
+    -------
+    tuple
+        One value, in the person's words; none if an ``optional`` question was left out.
 
     Raises
     ------
@@ -190,11 +237,10 @@ def read_fact(
         If it is missing, no level, no number, or one that cannot be.
     """
     column, key = encoder[name], f"fact.{name}"
-    text, label = " ".join(given.get(key, "").split()), wording.label(name)
-    chosen = given.get(f"{key}~", "") if isinstance(column, Measure) and not text else text
-    answers = _answers(column)
-    if (token := " ".join(chosen.split())) in answers:
-        return (_whole(answers[token], column.whole),)
+    text, label, answers = _entry(given, key), wording.label(name), _answers(column)
+    chosen = _entry(given, f"{key}~") if isinstance(column, Measure) and not text else text
+    if chosen in answers:
+        return (_whole(answers[chosen], column.whole),)
     if not chosen and optional:
         return ()
     if not chosen:
@@ -205,8 +251,7 @@ def read_fact(
     try:
         column.encode_fact(number)
     except FactError:
-        low, high = _ends(column)
-        ends = {"low": wording.number(low), "high": wording.value(name, high)}
+        ends = _ends(wording, column, name)
         raise UnclearError(wording("invalid.outside", label=label, **ends)) from None
     return (number,)
 
@@ -216,11 +261,26 @@ def _whole(value: Any, whole: bool) -> Any:
 
 
 def read_number(text: str, wording: Wording, label: str, example: float = 12) -> float:
-    """A number as the language writes it: ``12.000,50`` in German, ``12,000.50`` in English, with
-    or without money.
+    """Read a number as the language writes it, with or without a sign of money.
 
+    Parameters
+    ----------
+    text
+        What was entered, such as ``12.000,50`` in German, ``12,000.50`` in English.
+    wording
+        Its language decides what a point and a comma are.
+    label, example
+        What the error message calls the number, and a number that it shows as an example.
+
+    Raises
+    ------
+    UnclearError
+        If it is no number, or longer than ``LONGEST`` letters.
+
+    Examples
+    --------
     >>> import edfa
-    >>> german, english = (Wording.of(edfa.load("german").schema, language) for language in ("de",
+    >>> german, english = (Wording(edfa.load("german").schema, language) for language in ("de",
     ...     "en"))
     >>> read_number("12.000,50 €", german, "amount"), read_number("€12,000.50", english, "amount")
     (12000.5, 12000.5)
@@ -231,5 +291,10 @@ def read_number(text: str, wording: Wording, label: str, example: float = 12) ->
         written = f"{before}{whole.replace('.', '')}{(decimals or '').replace(',', '.')}{after}"
     number = parse_number(written) if len(written) <= LONGEST else None
     if number is None:
-        raise UnclearError(wording("invalid.number", label=label, example=wording.number(example)))
+        raise not_a_number(wording, label, example)
     return number
+
+
+def not_a_number(wording: Wording, label: str, example: float) -> UnclearError:
+    """The error that asks for a number, with an example of one."""
+    return UnclearError(wording("invalid.number", label=label, example=wording.number(example)))

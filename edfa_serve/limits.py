@@ -1,16 +1,17 @@
-"""What is easy, hard or impossible for a person: the controls that say so, and the limits they
-amount to.
+"""A person's own limits on plans: the controls of the page, and reading what they were set to.
 
-Only facts that the model looks at and a plan may change have controls; nothing sensitive ever has.
+Only facts that the model looks at and a plan may change have controls; sensitive facts never have.
+``make_controls`` makes the controls, ``read_limits`` reads the form they are sent in.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from edfa.advice.fitted import FittedAdvisor
-from edfa.data.encode import Measure
+from edfa.data.encode import Levels, Measure
 from edfa.data.rules import Overlay
-from edfa_serve.forms import Choice, Given, UnclearError, read_number
+from edfa_serve.forms import Choice, Given, UnclearError, not_a_number, read_number
 from edfa_serve.wording import Wording
 
 __all__ = ["Control", "changeable", "make_controls", "read_limits"]
@@ -21,8 +22,22 @@ USUAL, LOCKED = "3", "locked"
 
 @dataclass(frozen=True)
 class Control:
-    """The control of one fact: how hard a change is, and, of a number, from where to where values
-    may be suggested.
+    """The control of one fact: how hard a change is, and in which range a number may lie.
+
+    Parameters
+    ----------
+    name, id
+        The feature, and the id of the control in the page.
+    label
+        The feature's label.
+    choices
+        The grades of difficulty, the chosen one marked; ``"locked"`` rules a change out.
+    number, unit
+        Whether the feature is a number, so that it has a range, and its unit.
+    low, high
+        The ends of the range as they were entered; empty: open.
+    error
+        What is wrong with what was entered, in the person's language.
     """
 
     name: str
@@ -37,15 +52,24 @@ class Control:
 
 
 def changeable(fitted: FittedAdvisor) -> tuple[str, ...]:
-    """The facts that the model looks at and a plan may change, in the card's order."""
-    rules, visible = fitted.rules, fitted.background.visible
+    """The facts that the model looks at and a plan may change.
+
+    Parameters
+    ----------
+    fitted
+        The fitted advisor.
+
+    Returns
+    -------
+    tuple of str
+        Names of features in the order of the card. Sensitive and frozen features, and those that
+        the operator's rules lock or link, are not among them.
+    """
+    seen = zip(fitted.schema, fitted.background.visible, strict=True)
     return tuple(
         feature.name
-        for feature, seen in zip(fitted.schema, visible, strict=True)
-        if seen
-        and feature.actionable
-        and feature.name not in (*rules.locked, *rules.linked)
-        and (rules.only is None or feature.name in rules.only)
+        for feature, visible in seen
+        if visible and feature.actionable and fitted.rules.may_change(feature)
     )
 
 
@@ -54,20 +78,32 @@ def make_controls(
     wording: Wording,
     overlay: Overlay,
     given: Given | None = None,
-    errors: dict[str, str] | None = None,
+    errors: Mapping[str, str] | None = None,
 ) -> tuple[Control, ...]:
-    """The controls as the overlay has them, or as a form was filled in that is shown again."""
-    grades = {grade: wording(f"limits.d{grade}") for grade in GRADES}
-    texts, controls = grades | {LOCKED: wording("limits.locked")}, []
+    """Make the controls of all changeable facts.
+
+    Parameters
+    ----------
+    fitted, wording
+        The fitted advisor, and the words of the page.
+    overlay
+        The person's limits, which the controls show.
+    given
+        The fields of a form that is shown again; they go before ``overlay``.
+    errors
+        What is wrong with the form, by feature.
+
+    Returns
+    -------
+    tuple of Control
+        One for each feature of ``changeable``, in that order.
+    """
+    given, wrong = _form_of(overlay, wording) if given is None else given, errors or {}
+    texts = {grade: wording(f"limits.d{grade}") for grade in GRADES}
+    texts[LOCKED] = wording("limits.locked")
+    controls = []
     for name in changeable(fitted):
-        hard = LOCKED if name in overlay.locked else str(overlay.difficulty.get(name, USUAL))
-        low, high = (
-            map(wording.number, overlay.ranges[name]) if name in overlay.ranges else ("", "")
-        )
-        if given is not None:
-            hard = given.get(f"hard.{name}", USUAL)
-            low, high = given.get(f"low.{name}", ""), given.get(f"high.{name}", "")
-        number = isinstance(fitted.encoder[name], Measure)
+        hard, number = given.get(f"hard.{name}", USUAL), isinstance(fitted.encoder[name], Measure)
         controls.append(
             Control(
                 name=name,
@@ -76,31 +112,53 @@ def make_controls(
                 choices=tuple(Choice(grade, text, grade == hard) for grade, text in texts.items()),
                 number=number,
                 unit=wording.unit(name) if number else "",
-                low=low,
-                high=high,
-                error=(errors or {}).get(name, ""),
+                low=given.get(f"low.{name}", ""),
+                high=given.get(f"high.{name}", ""),
+                error=wrong.get(name, ""),
             )
         )
     return tuple(controls)
 
 
+def _form_of(overlay: Overlay, wording: Wording) -> Given:
+    """The fields of a form that asks for the limits of an overlay."""
+    fields = {f"hard.{name}": str(grade) for name, grade in overlay.difficulty.items()}
+    fields |= {f"hard.{name}": LOCKED for name in overlay.locked}
+    for name, (low, high) in overlay.ranges.items():
+        fields |= {f"low.{name}": wording.number(low), f"high.{name}": wording.number(high)}
+    return fields
+
+
 def read_limits(
     fitted: FittedAdvisor, wording: Wording, given: Given
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The limits that a form asks for, as plain data for ``Overlay``; and what is wrong, by
-    feature.
+    """Read the limits that a form asks for.
+
+    Parameters
+    ----------
+    fitted, wording
+        The fitted advisor, and the words of the page.
+    given
+        The fields of the form.
+
+    Returns
+    -------
+    content : dict
+        The limits as plain data that ``Overlay.parse`` takes, without empty entries.
+    errors : dict
+        What is wrong, in the person's language, by feature; empty if nothing is.
     """
     locked, difficulty, ranges, errors = [], {}, {}, {}
     for name in changeable(fitted):
         grade = given.get(f"hard.{name}", USUAL)
         if grade == LOCKED:
             locked.append(name)
-        elif grade in GRADES and grade != USUAL:
-            difficulty[name] = int(grade)
         elif grade not in GRADES:
             errors[name] = wording("invalid.choice", label=wording.label(name))
+        elif grade != USUAL:
+            difficulty[name] = int(grade)
         try:
-            if ends := _range(fitted, wording, name, given):
+            if ends := _read_range(fitted.encoder[name], wording, name, given):
                 ranges[name] = ends
         except UnclearError as error:
             errors[name] = str(error)
@@ -108,20 +166,21 @@ def read_limits(
     return {key: value for key, value in content.items() if value}, errors
 
 
-def _range(fitted: FittedAdvisor, wording: Wording, name: str, given: Given) -> list[float] | None:
-    """The range that was entered for a number, open ends at the least and largest there is; None:
-    no range.
+def _read_range(
+    column: Measure | Levels, wording: Wording, name: str, given: Given
+) -> list[float] | None:
+    """The range entered for a number; None if none was.
+
+    An end that was left open is the least or largest value that was seen.
     """
-    column, label = fitted.encoder[name], wording.label(name)
-    low, high = given.get(f"low.{name}", "").strip(), given.get(f"high.{name}", "").strip()
+    label = wording.label(name)
+    low, high = (given.get(f"{end}.{name}", "").strip() for end in ("low", "high"))
     if not isinstance(column, Measure) or not (low or high):
         return None
     start = read_number(low, wording, label, column.typical) if low else column.low
     end = read_number(high, wording, label, column.typical) if high else column.high
     if not max(abs(start), abs(end)) < float("inf"):
-        raise UnclearError(
-            wording("invalid.number", label=label, example=wording.number(column.typical))
-        )
+        raise not_a_number(wording, label, column.typical)
     if start > end:
         raise UnclearError(wording("invalid.order", label=label))
     return [start, end]

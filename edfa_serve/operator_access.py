@@ -1,23 +1,20 @@
-"""Who may see the operator's view, and how its pages are made.
+"""Access to the operator's view, and its pages.
 
-It is opened by the operator's key, sent as ``Authorization: Bearer KEY`` or once through a form,
-which sets a cookie for an hour. There is no account and nothing is stored: the cookie is its
+The view is opened by the operator's key, sent as ``Authorization: Bearer KEY`` or once through a
+form, which sets a cookie for an hour. There is no account and nothing is stored: the cookie is its
 own time of expiry, signed with the key. Forms in a session with the cookie carry a field derived
-from it, which no other site can know.
+from it, which no other site can know. ``check_operator`` and ``check_form`` are the main entries.
 """
 
-import json
 import time
 from typing import Any
 from urllib.parse import parse_qs
 
-import jinja2
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from edfa.reading import RESOURCES
 from edfa_serve.problems import ForgedError, ProblemError
-from edfa_serve.rendering import HEADERS
+from edfa_serve.rendering import fill
 from edfa_serve.security import Cookie, bearer, check_origin, same_key, sign
 from edfa_serve.settings import WebSettings
 
@@ -37,7 +34,14 @@ OPENS = Cookie("edfa-operator", "strict", seconds=3600)
 
 
 def check_operator(request: Request) -> None:
-    """ProblemError unless a request has the operator's key, or the cookie that was given for it."""
+    """Check that a request comes from the operator.
+
+    Raises
+    ------
+    ProblemError
+        If it has neither the operator's key nor a cookie that was given for it, or if there is no
+        key, so that the view is closed.
+    """
     key = settings_of(request).operator_key
     if key is None:
         raise ProblemError("closed")
@@ -75,8 +79,13 @@ def csrf_of(request: Request) -> str:
 
 
 def check_form(request: Request, fields: dict[str, str]) -> None:
-    """ProblemError unless a form may be acted on: by the operator, from our own page, made for this
-    cookie.
+    """Check that a form may be acted on.
+
+    Raises
+    ------
+    ProblemError
+        If it does not come from the operator, not from our own page, or was made for another
+        cookie.
     """
     check_operator(request)
     check_origin(request)
@@ -84,27 +93,14 @@ def check_form(request: Request, fields: dict[str, str]) -> None:
         raise ForgedError
 
 
-def _environment() -> jinja2.Environment:
-    loader = jinja2.PackageLoader("edfa_serve")
-    made = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-    )
-    made.filters["as_json"] = lambda value: json.dumps(
-        value, ensure_ascii=False
-    )  # text, which is escaped as such
-    return made
-
-
 def page(status: int = 200, **context: Any) -> HTMLResponse:
-    """A page of the view; ``context`` is what its template shows."""
+    """Render a page of the view; ``context`` is what its template shows."""
     defaults = {"summary": None, "events": None, "error": "", "interview": "", "wrong": ""}
-    templates: jinja2.Environment = RESOURCES.get("operator templates", _environment)
-    text = templates.get_template("operator.html").render(**(defaults | context))
-    return HTMLResponse(text, status, headers=HEADERS)
+    return fill("operator.html", status, defaults | context)
 
 
 async def read_fields(request: Request) -> dict[str, str]:
-    """The fields of a form, the first of each name; a body that is no form has none."""
+    """Read the fields of a form, the first of each name; a body that is no form has none."""
     body = (await request.body()).decode("utf-8", "replace")
     try:
         fields = parse_qs(body, max_num_fields=MOST_FIELDS)

@@ -1,7 +1,8 @@
-"""The applicant's page: start, question, result, what-if, receipt. Every form is answered by a
-redirect to a page.
+"""The applicant's page: start, question, result, what-if, receipt, letter, deletion.
 
-Only what-if is not: it changes nothing, and what was supposed must stand in no address.
+``add_pages`` puts the routes into an application. A form is answered by a redirect to a page, so
+that reloading sends nothing again; only what-if is not, for it changes nothing, and what was
+supposed must stand in no address.
 """
 
 import json
@@ -20,7 +21,7 @@ from edfa.data.rules import NO_OVERLAY
 from edfa.errors import EdfaError, MismatchError, PendingError, SettingError, UnknownNameError
 from edfa.text.record import InterviewRecord
 from edfa_serve.forms import Field, Given, UnclearError, make_field, read_fact
-from edfa_serve.limits import Control, make_controls, read_limits
+from edfa_serve.limits import make_controls, read_limits
 from edfa_serve.problems import ForgedError
 from edfa_serve.rendering import (
     HEADERS,
@@ -42,7 +43,6 @@ from edfa_serve.visit import (
     check_form,
     check_fresh,
     enter,
-    has_token,
     note_shown,
     wording_for,
 )
@@ -58,18 +58,23 @@ TROUBLE: tuple[tuple[type[EdfaError], str, int], ...] = (
     (EdfaError, "wrong", 422),
 )
 MOST_FIELDS = 1_000
-PLACES = (
-    "/interview",
-    "/result",
-    "/what-if",
-    "/receipt",
-    "/delete",
-)  # where another language may be chosen
+# where another language may be chosen
+PLACES = ("/interview", "/result", "/what-if", "/receipt", "/delete")
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 def show(visit: Visit, name: str, status: int = 200, **context: Any) -> Response:
-    """A page of somebody's interview, with what every form carries."""
+    """Render a page of somebody's interview.
+
+    Parameters
+    ----------
+    visit
+        The person's visit.
+    name, status
+        The template, and the status of the response.
+    context
+        What else the template shows, and ``checked``, as for ``render``.
+    """
     context |= {"view": visit.view, "csrf": visit.csrf, "seq": visit.session.seq}
     return render(visit.request, name, visit.wording, status, **context)
 
@@ -80,11 +85,16 @@ def start_page(
     given: Given | None = None,
     errors: Mapping[str, str] | None = None,
 ) -> Response:
-    """What this does, and the facts to begin with; with what was ``given`` and what is wrong with
-    it, by feature.
+    """What this does, and the facts to begin with.
+
+    Parameters
+    ----------
+    request, wording
+        The request, and the words of the page.
+    given, errors
+        The form that is shown again, and what is wrong with it, by feature.
     """
-    service: Service = request.app.state.service
-    fitted, wrong = service.advisor.fitted, errors or {}
+    fitted, wrong = request.app.state.service.advisor.fitted, errors or {}
     question = Interview(fitted).question
     fields = [
         make_field(wording, fitted.encoder, name, given, optional=True, error=wrong.get(name, ""))
@@ -97,19 +107,25 @@ def start_page(
         422 if wrong else 200,
         fields=fields,
         questions=question.left if question else 0,
-        under_way=has_token(request),
-        errors=_errors(fields),
+        under_way=bool(TOKEN.read(request)),
+        checked=fields,
     )
 
 
-def _errors(fields: Iterable[Field | Control]) -> list[tuple[str, str]]:
-    return [(field.id, field.error) for field in fields if field.error]
-
-
 def question_page(
-    visit: Visit, given: Given | None = None, error: str = "", status: int = 200, notice: str = ""
+    visit: Visit, given: Given | None = None, error: str = "", notice: str = ""
 ) -> Response:
-    """The next question; with what was ``given`` if it is put again because of an ``error``."""
+    """The next question.
+
+    Parameters
+    ----------
+    visit
+        The person's visit.
+    given, error
+        The answer that could not be understood, and what is wrong with it.
+    notice
+        What is to be said before; the interview has then gone on in another window.
+    """
     visit = note_shown(visit, "question")
     fields, record = _question_field(visit, given, error), visit.session.record
     if not fields:
@@ -117,19 +133,22 @@ def question_page(
     return show(
         visit,
         "question.html",
-        status,
+        _status(error, notice),
         field=fields[0],
         can_undo=len(record.interview.log.events) > 1,
         may_act=visit.session.went_on and record.standing.may_act,
-        errors=_errors(fields),
+        checked=fields,
         notice=notice,
     )
 
 
+def _status(wrong: object, notice: str) -> int:
+    """The status of a page with what is wrong with a form, or a notice of a conflict."""
+    return 409 if notice else 422 if wrong else 200
+
+
 def _question_field(visit: Visit, given: Given | None, error: str) -> list[Field]:
-    """The field of the next question, with what was entered if it is shown again; none if there is
-    no question.
-    """
+    """The field of the next question; none if there is no question."""
     question, encoder = visit.session.record.question, visit.service.advisor.fitted.encoder
     if question is None:
         return []
@@ -142,14 +161,21 @@ def result_page(
     given: Given | None = None,
     error: str = "",
     limits: Given | None = None,
-    wrong: dict[str, str] | None = None,
-    status: int = 200,
+    wrong: Mapping[str, str] | None = None,
     notice: str = "",
 ) -> Response:
     """Everything in one view.
 
-    ``given`` and ``error`` are of an answer, ``limits`` and ``wrong`` (by feature) of limits that
-    could not be understood.
+    Parameters
+    ----------
+    visit
+        The person's visit.
+    given, error
+        The answer that could not be understood, and what is wrong with it.
+    limits, wrong
+        The limits that could not be understood, and what is wrong with them, by feature.
+    notice
+        What is to be said before; the interview has then gone on in another window.
     """
     visit = note_shown(visit, "result")
     session, fitted = visit.session, visit.service.advisor.fitted
@@ -158,14 +184,14 @@ def result_page(
     return show(
         visit,
         "result.html",
-        status,
+        _status(error or wrong, notice),
         field=asked[0] if asked else None,
         more=session.record.question is not None and not asked,
         can_undo=len(session.interview.log.events) > 1 and not session.stopped,
         controls=controls,
         limited=session.interview.overlay != NO_OVERLAY,
         fields=_supposed_fields(visit),
-        errors=_errors([*controls, *asked]),
+        checked=[*controls, *asked],
         notice=notice,
         letters=has_letter(visit.request, session),
         scripts=True,
@@ -178,10 +204,20 @@ def supposed_page(
     errors: Mapping[str, str] | None = None,
     other: Interview | None = None,
 ) -> Response:
-    """A form to suppose something, and what would be in the ``other`` interview where it is so."""
+    """A form to suppose something, and what would be then.
+
+    Parameters
+    ----------
+    visit
+        The person's visit.
+    given, errors
+        The form that is shown again, and what is wrong with it, by feature.
+    other
+        The interview in which it is so; None: nothing is supposed yet.
+    """
     fields = _supposed_fields(visit, given, errors)
     then = None if other is None else View(InterviewRecord(other), visit.wording)
-    verdict, rows = ("", []) if then is None else suppose(visit.view, then)
+    verdict, rows = suppose(visit.view, then) if then else ("", {})
     return show(
         visit,
         "what_if.html",
@@ -189,7 +225,7 @@ def supposed_page(
         fields=fields,
         verdict=verdict,
         rows=rows,
-        errors=_errors(fields),
+        checked=fields,
         scripts=True,
     )
 
@@ -214,7 +250,7 @@ def _supposed_fields(
 
 
 def trouble_page(request: Request, error: EdfaError) -> Response:
-    """The page of an error; where another window has caused it, how things stand now."""
+    """The page of an error; after a conflict with another window, the page as it stands now."""
     if isinstance(error, ConflictError):
         try:
             visit = enter(request)
@@ -222,10 +258,14 @@ def trouble_page(request: Request, error: EdfaError) -> Response:
             return trouble_page(request, other)
         notice = visit.wording("trouble.conflict")
         if visit.session.asking:
-            return question_page(visit, status=409, notice=notice)
-        return result_page(visit, status=409, notice=notice)
+            return question_page(visit, notice=notice)
+        return result_page(visit, notice=notice)
     key, status = next((key, status) for kind, key, status in TROUBLE if isinstance(error, kind))
-    wording, lost = _their_wording(request), key in ("gone", "other")
+    try:  # in the language of their interview, if they have one
+        wording = enter(request).wording
+    except EdfaError:
+        wording = wording_for(request)
+    lost = key in ("gone", "other")
     response = render(
         request,
         "message.html",
@@ -241,19 +281,11 @@ def trouble_page(request: Request, error: EdfaError) -> Response:
     return response
 
 
-def _their_wording(request: Request) -> Wording:
-    """In the language of their interview, if they have one."""
-    try:
-        return enter(request).wording
-    except EdfaError:
-        return wording_for(request)
-
-
 class PageRoute(APIRoute):
     """A route whose errors are pages, and which takes forms from this site alone."""
 
     def get_route_handler(self) -> Handler:
-        """The handler, with errors caught."""
+        """The handler of the route; what it raises as ``EdfaError`` becomes a page."""
         handle = super().get_route_handler()
 
         async def safely(request: Request) -> Response:
@@ -292,7 +324,7 @@ def add_pages(app: FastAPI) -> None:
     """
     schema = app.state.service.advisor.schema
     app.state.wordings = {
-        language: Wording.of(schema, language) for language in app.state.settings.languages
+        language: Wording(schema, language) for language in app.state.settings.languages
     }
     app.router.routes.append(Route("/static/{digest}/{name}", serve_asset, methods=["GET"]))
     app.include_router(router)
@@ -308,10 +340,8 @@ def start(request: Request, language: str | None = None) -> Response:
 def begin(request: Request, form: Form) -> Response:
     """Begin an interview."""
     service: Service = request.app.state.service
-    wording = wording_for(request, form.get("language"))
-    facts, errors = _read_facts(
-        service.advisor.schema.start, wording, service.advisor.fitted.encoder, form
-    )
+    wording, advisor = wording_for(request, form.get("language")), service.advisor
+    facts, errors = _read_facts(advisor.schema.start, wording, advisor.fitted.encoder, form)
     if errors:
         return start_page(request, wording, form, errors)
     token, _ = service.begin(facts, wording.language)
@@ -323,7 +353,7 @@ def begin(request: Request, form: Form) -> Response:
 def _read_facts(
     names: Iterable[str], wording: Wording, encoder: Encoder, form: Given
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """What a form says of some features, where it says something; and what is wrong, by feature."""
+    """The facts that a form tells, and what is wrong with others, both by feature."""
     facts: dict[str, Any] = {}
     errors: dict[str, str] = {}
     for name in names:
@@ -361,9 +391,7 @@ def do(visit: Posting, form: Form) -> Response:
 
 
 def _answer(visit: Visit, form: Given) -> Response:
-    """Take the answer to the question that was put; one that cannot be understood is asked for
-    again.
-    """
+    """Take the answer to the question that was put, or ask again."""
     check_fresh(visit.record, form)
     question, on_result = visit.session.record.question, form.get("from") == "/result"
     if question is None or form.get("feature") != question.feature:
@@ -373,8 +401,8 @@ def _answer(visit: Visit, form: Given) -> Response:
         (value,) = read_fact(visit.wording, encoder, question.feature, form)
     except UnclearError as error:
         if on_result:
-            return result_page(visit, given=form, error=str(error), status=422)
-        return question_page(visit, form, str(error), 422)
+            return result_page(visit, given=form, error=str(error))
+        return question_page(visit, form, str(error))
     act(visit, form, "answer", {"facts": {question.feature: value}})
     return redirect("/result" if on_result else "/interview")
 
@@ -396,7 +424,7 @@ def overlay(visit: Posting, form: Form) -> Response:
     if form.get("do") == "remove":
         content, errors = {}, {}
     if errors:
-        return result_page(visit, limits=form, wrong=errors, status=422)
+        return result_page(visit, limits=form, wrong=errors)
     act(visit, form, "overlay", {"overlay": content}, also=("overlay", "choose"))
     return redirect("/result#plans")
 
@@ -417,8 +445,7 @@ def what_if(visit: Posting, form: Form) -> Response:
     supposed = {
         name: value for name, value in facts.items() if name not in known or value != known[name]
     }
-    session, other = visit.service.what_if(visit.token, supposed)
-    return supposed_page(replace(visit, session=session), form, other=other)
+    return supposed_page(visit, form, other=visit.session.interview.what_if(supposed))
 
 
 @router.get("/receipt")
@@ -447,9 +474,6 @@ def receipt_json(visit: Visiting) -> Response:
 def letter(visit: Visiting) -> Response:
     """The letter about a refusal, where the operator writes letters; that it was handed out is
     recorded.
-
-    ``state.write_letter`` is called with the session and None, for the operator's usual template;
-    it returns the letter's HTML and what is recorded of it.
     """
     if not writes_letters(visit.request):
         raise SettingError("this service writes no letters")

@@ -1,9 +1,14 @@
-"""Pages from templates: escaped, never kept by a cache, with a policy that lets nothing run but our
-own files.
+"""Pages from templates, and the files that pages load.
+
+``render`` makes a page: everything in it is escaped, no cache keeps it, and nothing runs in it but
+the files of ``edfa_serve/static``, which ``serve_asset`` sends.
 """
 
+import functools
 import gzip
 import hashlib
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -13,6 +18,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from edfa.reading import RESOURCES
+from edfa_serve.forms import Field
+from edfa_serve.limits import Control
 from edfa_serve.service import Session
 from edfa_serve.wording import Wording, sentences
 
@@ -20,6 +27,7 @@ __all__ = [
     "HEADERS",
     "LETTER_HEADERS",
     "assets",
+    "fill",
     "has_letter",
     "redirect",
     "render",
@@ -46,7 +54,17 @@ LETTER_HEADERS = HEADERS | {  # a letter is one file with its own style, and not
 
 @dataclass(frozen=True)
 class Asset:
-    """One file: its bytes, plain and compressed, its kind, and a digest of it."""
+    """One file.
+
+    Parameters
+    ----------
+    content, compressed
+        Its bytes, plain and as gzip.
+    kind
+        Its media type.
+    digest
+        The first 12 digits of its SHA-256.
+    """
 
     content: bytes
     compressed: bytes
@@ -77,25 +95,22 @@ def asset_url(name: str) -> str:
 
 
 def serve_asset(request: Request) -> Response:
-    """A file, compressed for who understands it; the digest in the address need not be the present
-    one.
+    """Send a file, compressed if the client accepts that.
+
+    Under the present digest caches may keep it for good; under another they must ask again.
     """
     asset = assets().get(request.path_params["name"])
     if asset is None:
         return Response(status_code=404)
-    zipped = "gzip" in request.headers.get("accept-encoding", "")
+    present, content = request.path_params["digest"] == asset.digest, asset.content
     headers = {
-        "Cache-Control": FOR_GOOD,
+        "Cache-Control": FOR_GOOD if present else "no-cache",
         "Vary": "Accept-Encoding",
         "X-Content-Type-Options": "nosniff",
     }
-    if request.path_params["digest"] != asset.digest:
-        headers["Cache-Control"] = "no-cache"
-    if zipped:
-        headers["Content-Encoding"] = "gzip"
-    return Response(
-        asset.compressed if zipped else asset.content, media_type=asset.kind, headers=headers
-    )
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        headers["Content-Encoding"], content = "gzip", asset.compressed
+    return Response(content, media_type=asset.kind, headers=headers)
 
 
 def _environment() -> jinja2.Environment:
@@ -107,36 +122,66 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.globals["asset"] = asset_url
+    environment.filters["as_json"] = functools.partial(json.dumps, ensure_ascii=False)
     return environment
 
 
+def fill(name: str, status: int, context: Mapping[str, Any]) -> HTMLResponse:
+    """Fill a template of ``edfa_serve/templates``; whatever is put into it is escaped.
+
+    Parameters
+    ----------
+    name
+        The file of the template.
+    status
+        The status of the response.
+    context
+        What the template shows, by name; a name it lacks is an error.
+    """
+    templates: jinja2.Environment = RESOURCES.get("page templates", _environment)
+    return HTMLResponse(templates.get_template(name).render(context), status, headers=HEADERS)
+
+
 def render(
-    request: Request, name: str, wording: Wording, status: int = 200, **context: Any
+    request: Request,
+    name: str,
+    wording: Wording,
+    status: int = 200,
+    *,
+    checked: Iterable[Field | Control] = (),
+    **context: Any,
 ) -> HTMLResponse:
-    """A page; ``context`` is what its template shows. An ``error`` is said in the title too."""
-    languages = {code: sentences(code)["language"] for code in request.app.state.wordings}
-    defaults = {
+    """Render a page for an applicant.
+
+    Parameters
+    ----------
+    request
+        The request that is answered.
+    name
+        The file of the template.
+    wording
+        The words of the page.
+    status
+        The status of the response.
+    checked
+        The fields of the page; errors in them are listed at its top.
+    context
+        What else the template shows.
+    """
+    shown = {
         "csrf": "",
         "seq": 0,
-        "errors": (),
+        "errors": [(field.id, field.error) for field in checked if field.error],
         "notice": "",
         "scripts": False,
         "letters": False,
         "here": request.url.path,
+        "t": wording,
+        "wording": wording,
+        "languages": {code: sentences(code)["language"] for code in request.app.state.wordings},
+        "settings": request.app.state.settings,
     }
-    settings = request.app.state.settings
-    text = (
-        RESOURCES.get("page templates", _environment)
-        .get_template(name)
-        .render(
-            **(defaults | context),
-            t=wording,
-            wording=wording,
-            languages=languages,
-            settings=settings,
-        )
-    )
-    return HTMLResponse(text, status, headers=HEADERS)
+    return fill(name, status, shown | context)
 
 
 def writes_letters(request: Request) -> bool:

@@ -1,9 +1,9 @@
 """What can be done in an interview over the web, the same for the page and for the API.
 
-Every action names the number of events the caller has seen (``seq``), is tried on the interview
-first, and is appended to the store before it is answered: what was acknowledged is on disk, and
-what is an error changes nothing. Interviews are kept in memory as long as there is room; another
-process, or a later one, replays them from their events.
+The main entry is ``Service.act``. Every action names the number of events the caller has seen
+(``seq``), is tried on the interview first, and is appended to the store before it is answered: what
+was acknowledged is on disk, and what is an error changes nothing. Interviews are held in memory as
+long as there is room; another process, or a later one, replays them from their events.
 """
 
 import threading
@@ -26,7 +26,16 @@ from edfa.text.record import InterviewRecord
 from edfa_serve.store import ConflictError, InterviewStore, StoredInterview, hash_of_body
 from edfa_serve.turns import TURNS
 
-__all__ = ["AUDIT", "RepeatedKeyError", "Service", "Session", "describe_shown", "happened", "retry"]
+__all__ = [
+    "AUDIT",
+    "RepeatedKeyError",
+    "Service",
+    "Session",
+    "describe_shown",
+    "happened",
+    "retry",
+    "tell",
+]
 
 
 HELD = 256  # interviews in memory
@@ -56,14 +65,26 @@ happened: ContextVar[list[str] | None] = ContextVar("happened", default=None)
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """One interview as it stands.
+    """One interview after a number of events. Sessions never change; ``then`` makes a new one.
 
-    ``seq`` is the number of its events, ``chosen`` the id of the plan that the person follows.
-    ``stopped``: they want no more questions; ``went_on``: they may act and want to be asked on all
-    the same. ``refusal_shown`` and
-    ``told_to_act``: they were shown once that they would be refused, or that they may act.
-    ``decided`` is what the operator decided last, if anything: what they declared, and the
-    interview as it stood then.
+    Parameters
+    ----------
+    id
+        The id of the interview.
+    seq
+        The number of its events.
+    record
+        The interview in facts and words.
+    chosen
+        The id of the plan that the person follows, if any.
+    stopped
+        Whether they want no more questions.
+    went_on
+        Whether they may act, and want to be asked on all the same.
+    refusal_shown, told_to_act
+        Whether they were shown once that they would be refused, or that they may act.
+    decided
+        What the operator declared last, and the interview as it stood then; None: nothing.
     """
 
     id: str
@@ -78,20 +99,32 @@ class Session:
 
     @property
     def interview(self) -> Interview:
-        """The interview, which nobody changes any more."""
+        """The interview; it is not to be changed."""
         return self.record.interview
 
     @property
     def asking(self) -> bool:
-        """Whether the next question is to be put: there is one, and nothing says that the person is
-        done.
+        """Whether the next question is to be put.
+
+        There is one, the person has not stopped, and they may not act yet or want to go on.
         """
         if self.stopped or self.record.question is None:
             return False
         return self.went_on or not self.record.standing.may_act
 
     def then(self, kind: str, content: Mapping[str, Any]) -> "Session":
-        """The session after one more event; this one stays as it is. What cannot be is an error."""
+        """The session after one more event.
+
+        Parameters
+        ----------
+        kind, content
+            The event, as for ``Service.act``.
+
+        Raises
+        ------
+        EdfaError
+            If the event is not possible: a fact that cannot be understood, an unknown name.
+        """
         after = replace(self, seq=self.seq + 1)
         if kind not in AUDIT:
             return _ACTIONS[kind](after, content)
@@ -105,8 +138,14 @@ class Session:
     def changed(
         self, change: Callable[[Interview], object] = lambda interview: None, **like: Any
     ) -> "Session":
-        """The session of an interview that was changed: a copy of this one with other settings
-        (``like``), in which no plan is chosen yet.
+        """The session of a changed copy of the interview, in which no plan is chosen yet.
+
+        Parameters
+        ----------
+        change
+            Called with the copy, which it may change.
+        like
+            Other settings of the copy, as for ``Interview.copy``.
         """
         interview = self.interview.copy(**like)
         change(interview)
@@ -114,8 +153,20 @@ class Session:
 
 
 def describe_shown(session: Session, page: str) -> dict[str, Any]:
-    """The content of a "shown" event: what a person is shown of a session; the first refusal is
-    marked as such.
+    """Make the content of a ``"shown"`` event.
+
+    Parameters
+    ----------
+    session
+        What the person is shown.
+    page
+        Where: the name of a page, or ``"api"``.
+
+    Returns
+    -------
+    dict
+        Page, outcome, standing, next question and ids of plans; ``refusal_shown`` is there, and
+        true, the first time that it is a refusal.
     """
     record = session.record
     content: dict[str, Any] = {
@@ -139,7 +190,7 @@ def _language(session: Session, content: Mapping[str, Any]) -> Session:
 
 
 def _go_on(session: Session, content: Mapping[str, Any]) -> Session:
-    """Ask on: who may act goes on although they may; who had only stopped comes back."""
+    """Ask on: a person who may act goes on all the same, one who had stopped comes back."""
     went_on = session.went_on or session.record.standing.may_act
     return replace(session, stopped=False, went_on=went_on)
 
@@ -165,7 +216,9 @@ _ACTIONS: dict[str, Callable[[Session, Mapping[str, Any]], Session]] = {
 
 
 def retry(work: Callable[[], Result]) -> Result:
-    """What ``work`` gives, which is tried again when others record something at the same moment."""
+    """Call ``work``, up to ``TRIES`` times while it raises ConflictError, and return what it
+    returns: others may record something at the same moment.
+    """
     for _ in range(TRIES - 1):
         with suppress(ConflictError):
             return work()
@@ -182,8 +235,8 @@ class RepeatedKeyError(EdfaError):
 class CalibrationThread:
     """Makes certificates of people's own states beside the requests, one after the other.
 
-    Called with a task, it says whether there is room for it; the thread is started by the first
-    one and ends with the process.
+    It is called with a task, as ``Interview(certify_later=...)`` does. The thread is started by the
+    first task, and ends with the process.
     """
 
     def __init__(self) -> None:
@@ -192,7 +245,7 @@ class CalibrationThread:
         self._thread: threading.Thread | None = None
 
     def __call__(self, task: Callable[[], None]) -> bool:
-        """Take a task; False if too many are waiting."""
+        """Take a task, and return whether there was room: at most ``CALIBRATIONS`` wait."""
         try:
             self._tasks.put_nowait(task)
         except Full:
@@ -214,7 +267,7 @@ class CalibrationThread:
 
 
 class Service:
-    """Interviews with one advisor, kept in a store. Threads may share it.
+    """Interviews with one advisor, in a store. Threads may share it.
 
     Parameters
     ----------
@@ -224,6 +277,24 @@ class Service:
         Where the interviews are.
     key
         The operator's key, which receipts are signed with; None: they are not signed.
+
+    Attributes
+    ----------
+    certify_later : CalibrationThread
+        Makes certificates of people's own states beside the requests.
+
+    Examples
+    --------
+    >>> import edfa
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=5)).fit(edfa.load("german"))
+    >>> with TemporaryDirectory() as folder, InterviewStore.open(Path(folder) / "i.db") as store:
+    ...     service = Service(advisor, store)
+    ...     token, session = service.begin({"age": 35})
+    ...     session = service.act(token, session.seq, "answer", {"facts": {"duration": 48}})
+    ...     session.seq, dict(service.find(token).interview.log.facts)
+    (3, {'age': 35, 'duration': 48})
     """
 
     def __init__(self, advisor: Advisor, store: InterviewStore, key: bytes | None = None) -> None:
@@ -240,24 +311,46 @@ class Service:
         *,
         page: str | None = None,
     ) -> tuple[str, Session]:
-        """Begin an interview with what is known from the start; returns its token and the session.
+        """Begin an interview.
 
-        ``page`` as for ``act``.
+        Parameters
+        ----------
+        facts
+            What is known from the start, by feature.
+        language
+            The language of the interview.
+        page
+            As for ``act``.
+
+        Returns
+        -------
+        token : str
+            What opens the interview; it can be had only now.
+        session : Session
+            The interview as it stands.
         """
         with TURNS.take():
-            session = self._new("", language).then("start", {"facts": dict(facts)})
+            session = self._new(uuid.uuid4().hex, language).then("start", {"facts": dict(facts)})
             # the facts as they were understood, which are plain JSON
             understood = {"facts": dict(session.interview.log.events[0].facts)}
             events: list[Happening] = [("language", {"language": language}), ("start", understood)]
             session, events = _noting(session, events, page)
-        session = replace(session, id=uuid.uuid4().hex, seq=len(events))
+        session = replace(session, seq=len(events))
         token = self.store.begin(self.advisor.fingerprint, events, interview=session.id)
-        self._hold(session)
-        _tell("start", *(["act"] if session.told_to_act else []))
+        self._held.keep({session.id: session})
+        tell("start", *(["act"] if session.told_to_act else []))
         return token, session
 
     def find(self, token: str) -> Session:
-        """The session of a token as it stands now."""
+        """The session that a token opens, as it stands now.
+
+        Raises
+        ------
+        UnknownInterviewError
+            If the token opens nothing.
+        MismatchError
+            If the interview was held with another advisor.
+        """
         record = self.store.read(token)
         with self._alone(record.id):
             return self._current(record)
@@ -272,28 +365,50 @@ class Service:
         page: str | None = None,
         request: tuple[str, bytes] | None = None,
     ) -> Session:
-        """Do one thing in an interview that has ``seq`` events (None: however many it has).
+        """Do one thing in an interview.
 
-        Kinds are ``"start"``, ``"answer"`` (content ``{"facts": {name: value}}``), ``"decline"``
-        and ``"undo"`` (``{"name": …}``), ``"overlay"`` (``{"overlay": {…}}``), ``"language"``,
-        ``"choose"`` (``{"plan": id}``), ``"stop"``, ``"go_on"``, and those of ``AUDIT``, which only
-        record something. ConflictError if the interview has gone on meanwhile.
+        Parameters
+        ----------
+        token
+            What opens the interview.
+        seq
+            The number of events that the caller has seen; None: however many there are.
+        kind, content
+            What to do: ``"start"`` or ``"answer"`` with ``{"facts": {name: value}}``,
+            ``"decline"`` or ``"undo"`` with ``{"name": ...}``, ``"overlay"`` with
+            ``{"overlay": {...}}``, ``"language"`` with ``{"language": ...}``, ``"choose"`` with
+            ``{"plan": id}``, ``"stop"`` and ``"go_on"`` with ``{}``, or one of ``AUDIT``, which
+            only record something.
+        page
+            Where the person is shown the session then, if that is to be recorded.
+        request
+            A key of the caller's and what they asked for. If an earlier request had this key,
+            nothing is done, and the session is returned as it was after that one.
 
-        ``page`` is where the person is shown the session then, if that is to be recorded.
-        ``request`` is a key of the caller's and what they asked for: where an earlier request with
-        this key was answered, nothing is done, and the session is that after it; RepeatedKeyError
-        if that request asked for something else.
+        Returns
+        -------
+        Session
+            The interview after it.
+
+        Raises
+        ------
+        ConflictError
+            If the interview has gone on since ``seq``.
+        RepeatedKeyError
+            If an earlier request with this key asked for something else.
+        EdfaError
+            If it is not possible; nothing is changed then.
         """
         if kind not in (*_ACTIONS, *AUDIT):
             raise UnknownNameError("action", kind, (*_ACTIONS, *AUDIT))
-        if request is not None and (before := self.repeated(token, request)) is not None:
+        if before := self.repeated(token, request):
             return before
         try:
             return self._act(token, seq, (kind, content), page, request)
         except EdfaError:  # perhaps because of the same request, sent twice at once
-            if request is None or (before := self.repeated(token, request)) is None:
-                raise
-            return before
+            if before := self.repeated(token, request):
+                return before
+            raise
 
     def _act(
         self,
@@ -312,66 +427,83 @@ class Service:
                 after, events = _noting(session.then(*event), [event], page)
             finished = after.stopped or kind in DONE or None
             self.store.append(session.id, session.seq, events, finished=finished, request=request)
-            self._hold(after)
-        _tell(kind, *(["act"] if after.told_to_act and not session.told_to_act else []))
+            self._held.keep({after.id: after})
+        tell(kind, *(["act"] if after.told_to_act and not session.told_to_act else []))
         return after
 
-    def repeated(self, token: str, request: tuple[str, bytes]) -> Session | None:
-        """The session as it stood after an earlier request with the same key; None if there was
-        none.
-
-        RepeatedKeyError if that request asked for something else.
-        """
+    def repeated(self, token: str, request: tuple[str, bytes] | None) -> Session | None:
+        """The session after an earlier request with the same key; None if there was none."""
+        if request is None:
+            return None
         earlier = self.store.reply(self.store.read(token).id, request[0])
         if earlier is None:
             return None
         body, seq = earlier
         if body != hash_of_body(request[1]):
             raise RepeatedKeyError
-        return self.then(
-            self.store.read(token), seq
-        )  # read after the reply, which may have come just now
+        # read after the reply, which may have come just now
+        return self.then(self.store.read(token), seq)
 
     def then(self, record: StoredInterview, seq: int) -> Session:
-        """The session of a record as it stood after ``seq`` events."""
-        self._check_advisor(record)
-        session = self._new(record.id, "en")
-        for event in record.events[:seq]:
-            session = session.then(event.kind, event.content)
-        return session
+        """Replay an interview.
 
-    def what_if(self, token: str, facts: Mapping[str, Any]) -> tuple[Session, Interview]:
-        """The session, and an interview in which these facts are so; nothing is kept of it."""
-        session = self.find(token)
-        return session, session.interview.what_if(facts)
+        Parameters
+        ----------
+        record
+            What is stored about it.
+        seq
+            After how many events the session is wanted.
+
+        Raises
+        ------
+        MismatchError
+            If the interview was held with another advisor.
+        """
+        return self._replay(self._new(record.id, "en"), record, seq)
 
     def receipt(self, token: str) -> tuple[Session, Receipt]:
-        """A receipt of the interview as it stands, signed if there is a key; that it was handed out
-        is recorded.
+        """Hand out a receipt of the interview as it stands, and record that it was.
+
+        Returns
+        -------
+        session : Session
+            The interview after that.
+        receipt : Receipt
+            The receipt, signed if the service has a key.
         """
         session = self.find(token)
         receipt = session.interview.receipt(chosen=session.chosen, key=self.key)
         return self.act(token, None, "receipt", {"time": receipt.time}), receipt
 
     def last_receipt(self, token: str, seq: int | None = None) -> Receipt | None:
-        """The receipt that was handed out last among the first ``seq`` events, made again; None if
-        none was.
+        """Make the receipt that was handed out last again.
+
+        Parameters
+        ----------
+        token
+            What opens the interview.
+        seq
+            Looks at the first ``seq`` events alone; None: at all.
+
+        Returns
+        -------
+        Receipt or None
+            The same receipt; None if none was handed out.
         """
         record = self.store.read(token)
-        times = [event for event in record.events[:seq] if event.kind == "receipt"]
-        if not times:
+        handed_out = [event for event in record.events[:seq] if event.kind == "receipt"]
+        if not handed_out:
             return None
-        session = self.then(record, times[-1].seq - 1)
-        time = times[-1].content["time"]
+        session, time = self.then(record, handed_out[-1].seq - 1), handed_out[-1].content["time"]
         return session.interview.receipt(chosen=session.chosen, key=self.key, time=time)
 
     def delete(self, token: str) -> None:
-        """Forget everything that was said in an interview."""
+        """Forget everything that was said in the interview that a token opens."""
         record = self.store.read(token)
         with self._alone(record.id):
             self.store.delete(record.id)
             self._held.discard(record.id)
-        _tell("delete")
+        tell("delete")
 
     def _new(self, key: str, language: str) -> Session:
         interview = Interview(
@@ -384,23 +516,22 @@ class Service:
 
     def _current(self, record: StoredInterview) -> Session:
         """The session of a record: as it is held, with what others have appended meanwhile."""
-        self._check_advisor(record)
         session = self._held.find([record.id]).get(record.id)
         if session is None or session.seq > record.seq:
             session = self._new(record.id, "en")
-        for event in record.events[session.seq :]:
-            session = session.then(event.kind, event.content)
-        self._hold(session)
+        session = self._replay(session, record, record.seq)
+        self._held.keep({session.id: session})
         return session
 
-    def _check_advisor(self, record: StoredInterview) -> None:
+    def _replay(self, session: Session, record: StoredInterview, seq: int) -> Session:
+        """The session after the first ``seq`` events, from an earlier one of the interview."""
         if record.advisor != self.advisor.fingerprint:
             raise MismatchError(
                 "this interview was held with another advisor; please begin a new one"
             )
-
-    def _hold(self, session: Session) -> None:
-        self._held.keep({session.id: session})
+        for event in record.events[session.seq : seq]:
+            session = session.then(event.kind, event.content)
+        return session
 
     @contextmanager
     def _alone(self, interview: str) -> Iterator[None]:
@@ -415,7 +546,8 @@ class Service:
             lock.release()
 
 
-def _tell(*kinds: str) -> None:
+def tell(*kinds: str) -> None:
+    """Add to the kinds of events of the present request, if somebody listens to ``happened``."""
     listener = happened.get()
     if listener is not None:
         listener.extend(kinds)

@@ -1,9 +1,9 @@
 """Interviews, plans and schemas as the API's models: the same words as everywhere else."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from edfa.advice.fitted import FittedAdvisor
-from edfa.advice.interview import Interview
 from edfa.advice.receipt import Verification
 from edfa.data.encode import Measure
 from edfa.data.rules import Overlay
@@ -42,9 +42,17 @@ def offered(session: Session, k: int = 3) -> models.Offered:
     return models.Offered(seq=session.seq, chosen=session.chosen, **_plans(record))
 
 
-def supposed_state(session: Session, supposed: Interview) -> models.Supposed:
-    """What would be if ``supposed`` were so."""
-    record = InterviewRecord(supposed)
+def supposed_state(session: Session, facts: Mapping[str, Any]) -> models.Supposed:
+    """Say what would be in an interview if some facts were otherwise.
+
+    Parameters
+    ----------
+    session
+        The interview, which stays as it is.
+    facts
+        The supposed values by feature.
+    """
+    record = InterviewRecord(session.interview.what_if(facts))
     return models.Supposed(seq=session.seq, decision=_decision(record), **_plans(record))
 
 

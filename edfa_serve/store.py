@@ -1,9 +1,8 @@
-"""Interviews in a database: a log of events each, to which events are appended and in which nothing
-changes.
+"""Interviews in a database: a log of events each, which only grows.
 
-An interview is what its events say: a reader of them can replay it. The holder of a token may
-read and go on with one interview; the token is handed out once and stored as its hash. Two writers
-of one interview are told apart by the number of the event: the second to write number 5 is a
+The main entry is ``InterviewStore``. An interview is what its events say, so that replaying them
+restores it. The holder of a token may read and go on with one interview; the token is handed out
+once and stored as its hash. Of two writers of the event with the same number, the second gets a
 ``ConflictError``.
 """
 
@@ -93,7 +92,17 @@ class UnknownInterviewError(EdfaError, LookupError):
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened in an interview: ``seq`` counts from 1, ``content`` is plain JSON."""
+    """One event of an interview.
+
+    Parameters
+    ----------
+    seq
+        Its number, from 1.
+    time
+        When it was written, in UTC without a time zone.
+    kind, content
+        What happened (see ``Service.act``), and its content as plain JSON.
+    """
 
     seq: int
     time: datetime
@@ -103,7 +112,19 @@ class Event:
 
 @dataclass(frozen=True)
 class StoredInterview:
-    """What is stored about one interview, its events in order."""
+    """What is stored about one interview.
+
+    Parameters
+    ----------
+    id
+        Its id, which opens nothing.
+    advisor
+        The fingerprint of the advisor that it is held with.
+    began, finished
+        When it began, in UTC without a time zone, and whether it is finished.
+    events
+        Its events in order.
+    """
 
     id: str
     advisor: str
@@ -122,8 +143,9 @@ class StoredInterview:
 
 
 class InterviewStore(Database):
-    """The interviews of a service; ``InterviewStore.open`` opens or begins one. Threads and
-    processes may share it.
+    """The interviews of a service, in SQLite or PostgreSQL.
+
+    ``InterviewStore.open`` opens a store, or begins one. Threads and processes may share it.
 
     Examples
     --------
@@ -149,31 +171,36 @@ class InterviewStore(Database):
         *,
         interview: str | None = None,
     ) -> str:
-        """Begin an interview with an advisor, by its fingerprint; returns the token, which is
-        stored nowhere.
+        """Begin an interview.
 
-        ``interview`` is its id, which must be new and tell nothing; by default a random one.
+        Parameters
+        ----------
+        advisor
+            The fingerprint of the advisor.
+        events
+            The first events, each as its kind and its content.
+        interview
+            The id of the interview, which must be new and tell nothing about the person; by default
+            a random one.
+
+        Returns
+        -------
+        str
+            The token, which is stored nowhere.
         """
-        token, key, now = (
-            secrets.token_urlsafe(TOKEN_BYTES),
-            interview or uuid.uuid4().hex,
-            utc_now(),
-        )
+        token, now = secrets.token_urlsafe(TOKEN_BYTES), utc_now()
         row = {
-            "id": key,
+            "id": interview or uuid.uuid4().hex,
             "token": _digest(token),
             "advisor": advisor,
             "began": now,
             "changed": now,
+            "finished": False,
         }
         with self.writing() as connection:
-            connection.execute(sa.insert(INTERVIEWS).values(**row, finished=False))
-            self._insert(connection, key, 0, events)
+            connection.execute(sa.insert(INTERVIEWS).values(row))
+            _insert(connection, row["id"], 0, events)
         return token
-
-    def read(self, token: str) -> StoredInterview:
-        """The interview that a token opens; UnknownInterviewError if there is none."""
-        return self._one(INTERVIEWS.c.token == _digest(token))
 
     def append(
         self,
@@ -184,30 +211,46 @@ class InterviewStore(Database):
         finished: bool | None = None,
         request: tuple[str, bytes] | None = None,
     ) -> int:
-        """Append events, as kind and content, to an interview that has ``seq`` of them; returns how
-        many it has then.
+        """Append events to an interview; when this returns, they are on disk.
 
-        When this returns, they are on disk. ConflictError if it has more already,
-        UnknownInterviewError if it was deleted. ``request`` is a key of the caller's and what they
-        asked for, remembered in the same transaction: see ``reply``.
+        Parameters
+        ----------
+        interview
+            The id of the interview.
+        seq
+            The number of events that the caller has seen.
+        events
+            The new events, each as its kind and its content.
+        finished
+            Whether the interview is finished; None: as it was.
+        request
+            A key of the caller's and what they asked for, which ``reply`` finds later; written in
+            the same transaction.
+
+        Returns
+        -------
+        int
+            The number of events now.
+
+        Raises
+        ------
+        ConflictError
+            If there are more events than ``seq``.
+        UnknownInterviewError
+            If the interview was deleted.
         """
-        changes: dict[str, Any] = {"changed": utc_now()} | (
-            {} if finished is None else {"finished": finished}
-        )
-        alive = (INTERVIEWS.c.id == interview) & INTERVIEWS.c.deleted.is_(None)
+        changes: dict[str, Any] = {"changed": utc_now()}
+        if finished is not None:
+            changes["finished"] = finished
+        last = sa.select(sa.func.max(EVENTS.c.seq)).where(EVENTS.c.interview == interview)
         try:
             with self.writing() as connection:
-                if (
-                    connection.execute(sa.update(INTERVIEWS).where(alive).values(changes)).rowcount
-                    != 1
-                ):
+                changed = sa.update(INTERVIEWS).where(_alive(interview)).values(changes)
+                if connection.execute(changed).rowcount != 1:
                     raise UnknownInterviewError
-                last = connection.scalar(
-                    sa.select(sa.func.max(EVENTS.c.seq)).where(EVENTS.c.interview == interview)
-                )
-                if (last or 0) != seq:
+                if (connection.scalar(last) or 0) != seq:
                     raise ConflictError
-                seq = self._insert(connection, interview, seq, events)
+                seq = _insert(connection, interview, seq, events)
                 if request is not None:
                     key, body = _digest(request[0]), hash_of_body(request[1])
                     values = {"interview": interview, "key": key, "body": body, "seq": seq}
@@ -217,75 +260,98 @@ class InterviewStore(Database):
             raise ConflictError from None
 
     def delete(self, interview: str) -> None:
-        """Forget what was said in an interview; that there was one, and when, stays."""
-        with self.writing() as connection:
-            self._forget(connection, [interview])
-        self._truncate()
+        """Forget what was said in an interview, by its id; that there was one, and when, stays."""
+        self._forget(INTERVIEWS.c.id == interview)
 
     def expire(self, unfinished: timedelta, finished: timedelta) -> int:
-        """Delete interviews that were last changed longer ago than this; returns how many."""
-        now, old = utc_now(), []
+        """Delete old interviews.
+
+        Parameters
+        ----------
+        unfinished, finished
+            How long an interview of each kind is kept after its last change.
+
+        Returns
+        -------
+        int
+            How many were deleted.
+        """
+        now, table = utc_now(), INTERVIEWS.c
+        oldest = sa.case((table.finished.is_(True), now - finished), else_=now - unfinished)
+        return self._forget(table.deleted.is_(None) & (table.changed < oldest))
+
+    def _forget(self, which: sa.ColumnElement[bool]) -> int:
+        """Delete the events of some interviews, and take them out of SQLite's log too."""
+        left = {"token": None, "deleted": utc_now()}
         with self.writing() as connection:
-            for done, age in ((False, unfinished), (True, finished)):
-                query = sa.select(INTERVIEWS.c.id).where(
-                    INTERVIEWS.c.finished.is_(done),
-                    INTERVIEWS.c.deleted.is_(None),
-                    INTERVIEWS.c.changed < now - age,
+            found = connection.scalars(sa.select(INTERVIEWS.c.id).where(which))
+            gone = [{"gone": interview} for interview in found]
+            if gone:
+                for key in (EVENTS.c.interview, REPLIES.c.interview):
+                    connection.execute(
+                        sa.delete(key.table).where(key == sa.bindparam("gone")), gone
+                    )
+                these = INTERVIEWS.c.id == sa.bindparam("gone")
+                connection.execute(sa.update(INTERVIEWS).where(these).values(left), gone)
+        if gone and self.engine.dialect.name == "sqlite":
+            with typed(self.name, "written"), self.engine.connect() as connection:
+                connection.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql(
+                    "PRAGMA wal_checkpoint(TRUNCATE)"
                 )
-                old += [row.id for row in connection.execute(query)]
-            for first in range(0, len(old), PAGE):
-                self._forget(connection, old[first : first + PAGE])
-        if old:
-            self._truncate()
-        return len(old)
+        return len(gone)
 
     def records(self, since: datetime | None = None) -> Iterator[StoredInterview]:
-        """All interviews that were not deleted, or those that began since a time, in the order of
-        their beginning.
+        """Iterate over the interviews that were not deleted, in the order of their beginning.
 
         They are read ``PAGE`` at a time: memory does not grow with their number, and nobody waits
         for the reader.
+
+        Parameters
+        ----------
+        since
+            Leaves out interviews that began earlier, in UTC without a time zone.
         """
         order = sa.tuple_(INTERVIEWS.c.began, INTERVIEWS.c.id)
-        query = (
-            sa.select(INTERVIEWS)
-            .where(INTERVIEWS.c.deleted.is_(None))
-            .order_by(*order.clauses)
-            .limit(PAGE)
-        )
+        query = sa.select(INTERVIEWS).where(INTERVIEWS.c.deleted.is_(None))
         if since is not None:
             query = query.where(INTERVIEWS.c.began >= since)
-        page = query
+        page = query = query.order_by(*order.clauses).limit(PAGE)
         while True:
             with self.reading() as connection:
-                rows = connection.execute(page).all()
-                events = self._events(connection, [row.id for row in rows])
-            yield from (_stored(row, events) for row in rows)
-            if len(rows) < PAGE:
+                found = _read(connection, page)
+            yield from found
+            if len(found) < PAGE:
                 return
-            last = rows[-1]
+            last = found[-1]
             page = query.where(order > sa.tuple_(sa.literal(last.began), sa.literal(last.id)))
+
+    def read(self, token: str) -> StoredInterview:
+        """The interview that a token opens; UnknownInterviewError if there is none."""
+        return self._one(INTERVIEWS.c.token == _digest(token))
 
     def find(self, interview: str) -> StoredInterview:
         """An interview by its id, for an audit; UnknownInterviewError if there is none, or it was
         deleted.
         """
-        return self._one((INTERVIEWS.c.id == interview) & INTERVIEWS.c.deleted.is_(None))
+        return self._one(_alive(interview))
 
     def _one(self, which: sa.ColumnElement[bool]) -> StoredInterview:
         with self.reading() as connection:
-            row = connection.execute(sa.select(INTERVIEWS).where(which)).one_or_none()
-            if row is None:
-                raise UnknownInterviewError
-            return _stored(row, self._events(connection, [row.id]))
+            found = _read(connection, sa.select(INTERVIEWS).where(which))
+        if not found:
+            raise UnknownInterviewError
+        return found[0]
 
     def count(self) -> dict[str, int]:
         """How many interviews there are: ``begun`` (all), ``finished``, ``deleted``."""
         done, gone = INTERVIEWS.c.finished.is_(True), INTERVIEWS.c.deleted.is_not(None)
-        parts = [sa.func.count(), *(sa.func.count(sa.case((part, 1))) for part in (done, gone))]
+        query = sa.select(
+            sa.func.count().label("begun"),
+            sa.func.count(sa.case((done, 1))).label("finished"),
+            sa.func.count(sa.case((gone, 1))).label("deleted"),
+        )
         with self.reading() as connection:
-            numbers = connection.execute(sa.select(*parts).select_from(INTERVIEWS)).one()
-        return dict(zip(("begun", "finished", "deleted"), numbers, strict=True))
+            return dict(connection.execute(query.select_from(INTERVIEWS)).mappings().one())
 
     def check(self) -> None:
         """UnavailableError if the database does not answer."""
@@ -293,8 +359,18 @@ class InterviewStore(Database):
             connection.execute(sa.select(ABOUT.c.key).limit(1)).first()
 
     def reply(self, interview: str, key: str) -> tuple[str, int] | None:
-        """The hash of the body, and the number of events after it, of an earlier request with this
-        key; or None.
+        """Look up an earlier request.
+
+        Parameters
+        ----------
+        interview, key
+            The id of the interview, and the caller's key as ``append`` was given it.
+
+        Returns
+        -------
+        tuple of str and int, or None
+            The hash of what was asked for, and the number of events after it; None if no request
+            had this key.
         """
         query = sa.select(REPLIES.c.body, REPLIES.c.seq).where(
             REPLIES.c.interview == interview, REPLIES.c.key == _digest(key)
@@ -303,83 +379,62 @@ class InterviewStore(Database):
             row = connection.execute(query).one_or_none()
             return None if row is None else (row.body, row.seq)
 
-    def _events(self, connection: sa.Connection, interviews: list[str]) -> dict[str, list[Event]]:
-        """The events of some interviews, in order."""
-        query = (
-            sa.select(EVENTS)
-            .where(EVENTS.c.interview.in_(interviews))
-            .order_by(EVENTS.c.interview, EVENTS.c.seq)
-        )
-        events: dict[str, list[Event]] = {}
-        for e in connection.execute(query):
-            events.setdefault(e.interview, []).append(
-                Event(e.seq, e.time, e.kind, json.loads(e.content))
-            )
-        return events
-
-    def _insert(
-        self,
-        connection: sa.Connection,
-        interview: str,
-        seq: int,
-        events: Iterable[tuple[str, Mapping[str, Any]]],
-    ) -> int:
-        """Write events after the first ``seq``; the number of all of them then."""
-        now = utc_now()
-        rows = [
-            {
-                "interview": interview,
-                "seq": number,
-                "time": now,
-                "kind": kind,
-                "content": _text(content),
-            }
-            for number, (kind, content) in enumerate(events, seq + 1)
-        ]
-        if rows:
-            connection.execute(sa.insert(EVENTS), rows)
-        return seq + len(rows)
-
-    def _forget(self, connection: sa.Connection, interviews: list[str]) -> None:
-        for table in (EVENTS, REPLIES):
-            connection.execute(sa.delete(table).where(table.c.interview.in_(interviews)))
-        left = {"token": None, "deleted": utc_now()}
-        connection.execute(
-            sa.update(INTERVIEWS).where(INTERVIEWS.c.id.in_(interviews)).values(left)
-        )
-
-    def _truncate(self) -> None:
-        """Take what was deleted out of SQLite's log too."""
-        if self.engine.dialect.name == "sqlite":
-            with typed(self.name, "written"), self.engine.connect() as connection:
-                connection.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql(
-                    "PRAGMA wal_checkpoint(TRUNCATE)"
-                )
-
     def commit(self, transaction: sa.RootTransaction) -> None:
-        """Let others take their turn while the disk works."""
+        """End a transaction; other requests take their turn while the disk works."""
         with TURNS.pause():
             transaction.commit()
 
 
-def _stored(row: sa.Row[Any], events: Mapping[str, Iterable[Event]]) -> StoredInterview:
-    own = tuple(events.get(row.id, ()))
-    return StoredInterview(row.id, row.advisor, row.began, row.finished, own)
+def _alive(interview: str) -> sa.ColumnElement[bool]:
+    """The interview of this id, unless it was deleted."""
+    return (INTERVIEWS.c.id == interview) & INTERVIEWS.c.deleted.is_(None)
+
+
+def _read(connection: sa.Connection, query: sa.Select[Any]) -> list[StoredInterview]:
+    """The interviews that a query of ``INTERVIEWS`` finds, with their events."""
+    rows = connection.execute(query).all()
+    events: dict[str, list[Event]] = {row.id: [] for row in rows}
+    found = sa.select(EVENTS).where(EVENTS.c.interview.in_(events))
+    for e in connection.execute(found.order_by(EVENTS.c.interview, EVENTS.c.seq)):
+        events[e.interview].append(Event(e.seq, e.time, e.kind, json.loads(e.content)))
+    return [
+        StoredInterview(row.id, row.advisor, row.began, row.finished, tuple(events[row.id]))
+        for row in rows
+    ]
+
+
+def _insert(
+    connection: sa.Connection,
+    interview: str,
+    seq: int,
+    events: Iterable[tuple[str, Mapping[str, Any]]],
+) -> int:
+    """Write events after the first ``seq``; the number of all of them then."""
+    now = utc_now()
+    rows = [
+        {
+            "interview": interview,
+            "seq": number,
+            "time": now,
+            "kind": kind,
+            "content": json.dumps(dict(content), ensure_ascii=False, allow_nan=False),
+        }
+        for number, (kind, content) in enumerate(events, seq + 1)
+    ]
+    if rows:
+        connection.execute(sa.insert(EVENTS), rows)
+    return seq + len(rows)
 
 
 def hash_of_body(body: bytes) -> str:
-    """What is remembered of a request."""
+    """The SHA-256 that is remembered of the body of a request."""
     return hashlib.sha256(body).hexdigest()
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _text(content: Mapping[str, Any]) -> str:
-    return json.dumps(dict(content), ensure_ascii=False, allow_nan=False)
+    return hash_of_body(text.encode())
 
 
 def utc_now() -> datetime:
-    """The time as the store keeps it."""
-    return datetime.now(UTC).replace(tzinfo=None)  # SQLite keeps no time zone; all times are UTC
+    """The present time in UTC, without a time zone: SQLite stores none."""
+    return datetime.now(UTC).replace(tzinfo=None)

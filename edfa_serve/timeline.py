@@ -1,5 +1,7 @@
-"""How a person got where they are: the steps of an interview, and where a drawing of the options
-against the price so far has them.
+"""How a person got where they are: the steps of an interview, and a drawing of them.
+
+``show_steps`` says the steps; ``draw`` places them in a drawing of the number of options against
+the price so far.
 """
 
 from collections.abc import Sequence
@@ -11,11 +13,28 @@ from edfa_serve.wording import Wording
 
 __all__ = ["Drawing", "Step", "draw", "show_steps"]
 
+LEFT, RIGHT, TOP, BASE = 30, 384, 36, 166  # edges of the axes in the drawing
+
 
 @dataclass(frozen=True)
 class Step:
-    """One step: what was told, the price so far, the options and the estimate after it; ``stop``:
-    one may act here.
+    """One step of an interview, and how things stood after it.
+
+    Parameters
+    ----------
+    number
+        The number of the step, from 0.
+    told
+        What was told or declined, in words.
+    price, spent
+        The price of all answers so far, as a number and in words.
+    options
+        How many facts could turn the decision by themselves and may change; 0 once it is
+        favourable.
+    estimate
+        The estimate as a count, such as ``31 of 100``.
+    stop
+        Whether this is where the person may act.
     """
 
     number: int
@@ -29,27 +48,46 @@ class Step:
 
 @dataclass(frozen=True)
 class Drawing:
-    """Where a drawing has its parts: the corners of its axes, a point for each step, the staircase
-    through them as an SVG path, and a line for each whole number of options, at its height.
+    """Where a drawing has its parts, as coordinates of an SVG image.
+
+    Parameters
+    ----------
+    points
+        A point for each step, x and y.
+    stairs
+        The staircase through the points, as an SVG path.
+    lines
+        A number of options and the height of its line, for each line that is drawn.
+    left, right, base
+        The edges of the axes.
     """
 
-    left: float
-    right: float
-    base: float
     points: tuple[tuple[float, float], ...]
     stairs: str
     lines: tuple[tuple[int, float], ...]
+    left: int = LEFT
+    right: int = RIGHT
+    base: int = BASE
 
 
 def show_steps(interview: Interview, wording: Wording) -> tuple[Step, ...]:
-    """The steps of an interview. Options are the facts that can turn the decision by themselves and
-    may change.
+    """Say the steps of an interview.
+
+    Parameters
+    ----------
+    interview
+        The interview.
+    wording
+        The words of the page.
+
+    Returns
+    -------
+    tuple of Step
+        In order; the first is the start.
     """
     moments, standing = interview.timeline, interview.standing
     may = {*changeable(interview.fitted)} - {*interview.overlay.locked}
-    stop = standing.since
-    if stop is None and standing.may_act:
-        stop = len(moments) - 1
+    stop = len(moments) - 1 if standing.since is None and standing.may_act else standing.since
     return tuple(
         Step(
             number=moment.step,
@@ -66,34 +104,26 @@ def show_steps(interview: Interview, wording: Wording) -> tuple[Step, ...]:
 
 def _told(moment: Moment, wording: Wording) -> str:
     """What was told or declined at a step."""
-    labels = {name: wording.label(name) for name in moment.facts}
-    if moment.kind == "decline":
-        told = [wording("timeline.declined", label=label) for label in labels.values()]
-    else:
-        values = {name: wording.value(name, value) for name, value in moment.facts.items()}
-        told = [f"{labels[name]}: {value}" for name, value in values.items()]
+    told = []
+    for name, value in moment.facts.items():
+        label = wording.label(name)
+        if moment.kind == "decline":
+            told.append(wording("timeline.declined", label=label))
+        else:
+            told.append(f"{label}: {wording.value(name, value)}")
     return "; ".join(told) or wording("timeline.nothing")
 
 
-def draw(
-    steps: Sequence[Step],
-    left: float = 30,
-    right: float = 384,
-    top: float = 36,
-    base: float = 166,
-) -> Drawing:
-    """Where a drawing of the steps within these edges has its parts."""
+def draw(steps: Sequence[Step]) -> Drawing:
+    """Place the steps of an interview, at least one, in a drawing."""
     dearest, most = max(steps[-1].price, 1e-9), max(2, *(step.options for step in steps))
-    heights = [base - (base - top) * options / most for options in range(most + 1)]
-    points = tuple(
-        (left + (right - left) * step.price / dearest, heights[step.options]) for step in steps
-    )
+    heights = [BASE - (BASE - TOP) * options / most for options in range(most + 1)]
+    points = [
+        (LEFT + (RIGHT - LEFT) * step.price / dearest, heights[step.options]) for step in steps
+    ]
     stairs = "".join(f"H{x:.1f}V{y:.1f}" for x, y in points[1:])
     return Drawing(
-        left,
-        right,
-        base,
-        points,
-        f"M{points[0][0]:.1f} {points[0][1]:.1f}{stairs}",
-        tuple((options, heights[options]) for options in range(0, most + 1, max(1, most // 5))),
+        points=tuple(points),
+        stairs=f"M{points[0][0]:.1f} {points[0][1]:.1f}{stairs}",
+        lines=tuple((n, heights[n]) for n in range(0, most + 1, max(1, most // 5))),
     )

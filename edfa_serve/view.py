@@ -1,5 +1,7 @@
-"""What the page shows of an interview: the record of it, sorted and headed for templates, which
-only lay it out.
+"""What the page shows of an interview: its record, sorted for templates, which only lay it out.
+
+The main entry is ``View``. Headings stand in the templates; what is said of plans, questions and
+standing comes from ``edfa.text.record.InterviewRecord``, as everywhere else.
 """
 
 from collections.abc import Mapping
@@ -24,7 +26,9 @@ LIGHTS: Mapping[str, str] = {"act": "yes", "ask": "wait", "pending": "wait", "gr
 
 @dataclass(frozen=True)
 class Row:
-    """One changed fact: its label, its value now and then, and what else would do."""
+    """One changed fact of a plan: its value now and then in words, and what else would be enough
+    (empty: nothing else is known).
+    """
 
     feature: str
     label: str
@@ -35,36 +39,48 @@ class Row:
 
 @dataclass(frozen=True)
 class PlanView:
-    """A plan's card. ``facts`` are pairs of a heading and what is said under it, ``notes`` what
-    speaks against it.
+    """The card of a plan.
+
+    Parameters
+    ----------
+    id
+        The id of the plan.
+    letter, name
+        The letter it is called by, and its name with that letter.
+    rows
+        Its changes.
+    facts
+        What else is said of it, by the last part of the key of the heading: ``plans.<key>``.
+    notes
+        Sentences on what speaks against relying on it.
+    chosen
+        Whether the person follows it.
+    first
+        Whether it is the first plan, and the person may act on it.
     """
 
     id: str
     letter: str
     name: str
     rows: tuple[Row, ...]
-    facts: tuple[tuple[str, str], ...]
+    facts: Mapping[str, str]
     notes: tuple[str, ...]
     chosen: bool
     first: bool
 
 
 @dataclass(frozen=True)
-class FactList:
-    """One list: its title, a sentence before it, what is said of each fact, and what is said if
-    there is none.
-    """
-
-    title: str
-    items: tuple[str, ...]
-    empty: str
-    lead: str = ""
-
-
-@dataclass(frozen=True)
 class Answer:
-    """One fact that was told, or declined (then ``value`` says so); ``undo``: it can be taken
-    back.
+    """One fact that was told or declined.
+
+    Parameters
+    ----------
+    name, label
+        The feature and its label.
+    value
+        The value in words, or that it was declined.
+    undo
+        Whether it can be taken back.
     """
 
     name: str
@@ -75,7 +91,17 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """An interview as a page shows it; ``chosen`` is the id of the plan that the person follows."""
+    """An interview as a page shows it.
+
+    Parameters
+    ----------
+    record
+        The interview in facts and words.
+    wording
+        The words of the page.
+    chosen
+        The id of the plan that the person follows, if any.
+    """
 
     record: InterviewRecord
     wording: Wording
@@ -83,25 +109,27 @@ class View:
 
     @property
     def outcome(self) -> str:
-        """What is decided."""
+        """The decision in words."""
         return self.wording.outcome(self.record.decision.outcome)
 
     @property
     def estimate(self) -> str:
-        """The estimate, and what is needed."""
+        """The estimate and what is needed, as a sentence."""
         wording = self.wording
         return narrate.estimate(self.record.decision, wording.schema, wording.language)
 
     @property
     def light(self) -> str:
-        """The sign of whether the person may act; ``standing.<light>`` is its word."""
+        """The sign of whether the person may act: ``"yes"``, ``"wait"``, ``"granted"``,
+        ``"nothing"`` or ``"none"``; ``standing.<light>`` is the key of its word.
+        """
         if self.record.standing.status == "no_plan":
             return "nothing" if self.record.question is None else "wait"
         return LIGHTS.get(self.record.standing.status, "none")
 
     @property
     def standing(self) -> list[str]:
-        """Whether the person may act, and why."""
+        """Sentences on whether the person may act, and why."""
         standing, sentences = self.record.standing, [self.record.standing_text]
         if self.light == "granted" and self.record.question is not None:
             sentences.append(self.wording("standing.still_open"))
@@ -111,7 +139,7 @@ class View:
 
     @property
     def promise(self) -> str:
-        """The promise in short, if there is one to people who are told to act."""
+        """The promise in short; empty if none is made to people who are told to act."""
         certificate, wording = self.record.interview.certificate, self.wording
         if certificate is None or certificate.loss != "let_down":
             return ""
@@ -119,9 +147,7 @@ class View:
 
     @cached_property
     def plans(self) -> tuple[PlanView, ...]:
-        """The cards of the plans that are offered now; the first is marked if the person may act on
-        it.
-        """
+        """The cards of the plans that are offered now, the best first."""
         wording, may_act = self.wording, self.record.standing.may_act
         uncovered = (wording("plans.covered", letter=LETTERS[0]),) if may_act else ()
         return tuple(
@@ -142,30 +168,34 @@ class View:
 
     @property
     def comparison(self) -> list[tuple[str, list[tuple[str, bool]]]]:
-        """The plans side by side: rows of a heading and a cell for each plan, with whether it is a
-        change.
+        """The plans, at least one, side by side.
+
+        Under a heading for each changed fact, and for each part of ``PlanView.facts``, stands a
+        cell for each plan: what it says, and whether this is a change.
         """
+        now, same = self.wording("now"), self.wording("plans.same")
         labels = {row.feature: row for plan in self.plans for row in plan.rows}
         goals = [{row.feature: row.after for row in plan.rows} for plan in self.plans]
-        now, same = self.wording("now"), self.wording("plans.same")
-        rows = [
+        changes = [
             (
                 f"{row.label} ({now}: {row.before})",
                 [(goal.get(feature, same), feature in goal) for goal in goals],
             )
             for feature, row in labels.items()
         ]
-        facts = zip(*(plan.facts for plan in self.plans), strict=True)
-        return rows + [(said[0][0], [(text, False) for _, text in said]) for said in facts]
+        return changes + [
+            (self.wording(f"plans.{key}"), [(plan.facts[key], False) for plan in self.plans])
+            for key in self.plans[0].facts
+        ]
 
     @property
-    def lists(self) -> tuple[FactList, ...]:
-        """What would help if it changed, what would not help yet and why, what made no difference.
+    def lists(self) -> Mapping[str, list[str]]:
+        """What is said of single facts, in three lists.
 
-        Who has the favourable decision is not told how to turn it.
+        ``turning`` would turn the decision, ``waiting`` would not yet, each with why; ``free`` made
+        no difference. A person with the favourable decision is not told how to turn it.
         """
         wording, facts, person = self.wording, self.record.facts, self.record.interview.partition
-        declined, favourable = self.record.interview.log.declined, self.record.decision.favourable
         planned: dict[str, list[str]] = {}
         for plan in self.plans:
             for row in plan.rows:
@@ -181,36 +211,27 @@ class View:
             if reason == "blocked":
                 waiting.append(facts[name])
             elif reason == "not_known":
-                key = "declined" if name in declined else "unknown"
+                declined = name in self.record.interview.log.declined
+                key = "declined" if declined else "unknown"
                 waiting.append(wording(f"lists.{key}", label=label))
             elif reason is not None and name not in planned:
                 waiting.append(wording("lists.not_alone", label=label))
-        free = [name for name in person.alterfactual if name not in person.violations]
-        titles = ("against", "nothing_yet") if favourable else ("help", "not_yet")
-        return (
-            FactList(wording(f"lists.{titles[0]}"), tuple(turning), wording("lists.empty_help")),
-            FactList(wording(f"lists.{titles[1]}"), tuple(waiting), wording("lists.empty_not_yet")),
-            FactList(
-                wording("lists.no_difference"),
-                tuple(map(wording.label, free)),
-                wording("lists.empty_no_difference"),
-                wording("lists.no_difference_lead"),
-            ),
-        )
+        free = [wording.label(n) for n in person.alterfactual if n not in person.violations]
+        return {"turning": turning, "waiting": waiting, "free": free}
 
     @cached_property
     def steps(self) -> tuple[timeline.Step, ...]:
-        """How the person got here."""
+        """The steps of the interview."""
         return timeline.show_steps(self.record.interview, self.wording)
 
     @property
     def drawing(self) -> timeline.Drawing:
-        """Where a drawing of the steps has its parts."""
+        """A drawing of the steps."""
         return timeline.draw(self.steps)
 
     @property
     def answers(self) -> list[Answer]:
-        """What was told and declined, in order; what was told at the start cannot be taken back."""
+        """What was told and declined, in order. What was told at the start cannot be taken back."""
         answers, log = [], self.record.interview.log
         for number, event in enumerate(log.events):
             for name, value in event.facts.items():
@@ -235,8 +256,8 @@ def _row(step: Step, wording: Wording) -> Row:
     return Row(step.feature.name, wording.label(step.feature.name), before, after, works)
 
 
-def _facts(offered: PlanRecord, wording: Wording) -> tuple[tuple[str, str], ...]:
-    """What is said of a plan beside its changes."""
+def _facts(offered: PlanRecord, wording: Wording) -> dict[str, str]:
+    """What is said of a plan beside its changes, by the last part of the heading's key."""
     plan, language, not_said = offered.plan, wording.language, wording("plans.holds_unknown")
     shares = phrases.hundredths(plan.probability_before, plan.probability_after, language)
     before, after = (wording("of", n=share, total=100) for share in shares)
@@ -253,34 +274,43 @@ def _facts(offered: PlanRecord, wording: Wording) -> tuple[tuple[str, str], ...]
     effort, time = wording.number(max(round(plan.effort, 2), 0.01)), wording("plans.at_once")
     if plan.months:
         time = wording("plans.about", time=phrases.duration(plan.months, language))
-    facts = {
+    return {
         "after": wording("plans.after_value", before=before, after=after),
         "holds": holds,
         "people": people,
         "effort": wording("plans.effort_value", effort=effort),
         "time": time,
     }
-    return tuple((wording(f"plans.{heading}"), text) for heading, text in facts.items())
 
 
 def supposable(fitted: FittedAdvisor) -> tuple[str, ...]:
-    """The facts that may be supposed to be different: what the model looks at or the start has,
-    nothing sensitive.
+    """The facts that may be supposed to be different, in the order of the card: what the model
+    looks at or the start has, unless it is sensitive.
     """
     relevant = zip(fitted.schema, fitted.relevant, strict=True)
     return tuple(f.name for f, matters in relevant if matters and not f.sensitive)
 
 
-def suppose(now: View, then: View) -> tuple[str, list[tuple[str, str, str, bool]]]:
-    """What would be otherwise: the verdict in a sentence, and rows of a heading, what is now and
-    then, and whether they differ.
+def suppose(now: View, then: View) -> tuple[str, Mapping[str, tuple[str, str]]]:
+    """Compare an interview with one in which something is supposed.
+
+    Parameters
+    ----------
+    now, then
+        The interview as it stands, and as it would be.
+
+    Returns
+    -------
+    verdict : str
+        What would be otherwise, in a sentence.
+    rows : Mapping
+        What is now and what would be, by the last part of the key of the heading:
+        ``suppose.<key>``.
     """
-    wording, before, after = now.wording, _summary(now), _summary(then)
-    rows = [
-        (wording(f"suppose.{key}"), b, after[key], after[key] != b) for key, b in before.items()
-    ]
+    before, after = _summary(now), _summary(then)
     key = "kept" if then.record.decision.outcome == now.record.decision.outcome else "differs"
-    return wording(f"suppose.{'same' if before == after else key}", outcome=then.outcome), rows
+    verdict = now.wording(f"suppose.{'same' if before == after else key}", outcome=then.outcome)
+    return verdict, {key: (text, after[key]) for key, text in before.items()}
 
 
 def _summary(view: View) -> dict[str, str]:
@@ -295,11 +325,24 @@ def _summary(view: View) -> dict[str, str]:
     }
 
 
-def receipt_rows(view: View, receipt: Receipt) -> list[tuple[str, str]]:
-    """Rows of a heading and what a receipt says under it."""
+def receipt_rows(view: View, receipt: Receipt) -> dict[str, str]:
+    """Say what is on a receipt.
+
+    Parameters
+    ----------
+    view
+        The interview.
+    receipt
+        Its receipt.
+
+    Returns
+    -------
+    dict
+        Texts by the last part of the key of their heading: ``receipt.<key>``.
+    """
     wording, none = view.wording, view.wording("receipt.none")
     signature = "receipt.signed" if receipt.signed else "receipt.not_signed"
-    rows = {
+    return {
         "decision": view.outcome,
         "estimate": view.estimate,
         "standing": f"{wording(f'standing.{view.light}')}. {' '.join(view.standing)}",
@@ -311,7 +354,6 @@ def receipt_rows(view: View, receipt: Receipt) -> list[tuple[str, str]]:
         "advisor": receipt.advisor,
         "signature": wording(signature, key=receipt.key),
     }
-    return [(wording(f"receipt.{key}"), text) for key, text in rows.items()]
 
 
 def _limits(view: View) -> str:

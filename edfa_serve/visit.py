@@ -1,9 +1,9 @@
-"""One request of one person: whose interview it is, whether a form may be acted on, and what was
-shown to them.
+"""One request of one person: their interview, whether a form may be acted on, what was shown.
 
-The token is in a cookie and nowhere else. Every form carries a field derived from it, which no
-other site can know, and the number of events that its page had seen: what others only recorded
-since does not matter, what they did does.
+``enter`` makes the ``Visit`` of a request, ``act`` does what a form asks for. The token is in a
+cookie and nowhere else. Every form carries a field derived from it, which no other site can know,
+and the number of events that its page had seen: events that only record something do not make it
+stale.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,6 @@ __all__ = [
     "act",
     "check_form",
     "enter",
-    "has_token",
     "note_shown",
     "wording_for",
 ]
@@ -41,7 +40,17 @@ TOKEN = Cookie("edfa", "lax")  # until the browser is closed
 
 @dataclass(frozen=True, eq=False)
 class Visit:
-    """A person with an interview, as it stood when they came."""
+    """A person with an interview, as it stood when the request came.
+
+    Parameters
+    ----------
+    request, token
+        The request, and the token in its cookie.
+    record, session
+        What is stored about the interview, and its session.
+    wording
+        The words of the page in the language of the interview.
+    """
 
     request: Request
     token: str
@@ -51,24 +60,30 @@ class Visit:
 
     @property
     def service(self) -> Service:
-        """Where their interview is."""
+        """The service of the application."""
         service: Service = self.request.app.state.service
         return service
 
     @cached_property
     def view(self) -> View:
-        """What the page shows of their interview."""
+        """The interview as a page shows it."""
         return View(self.session.record, self.wording, self.session.chosen)
 
     @property
     def csrf(self) -> str:
-        """What their forms carry."""
+        """What a form must carry: a signature under the token."""
         return sign(self.token, "csrf")[:32]
 
 
 def wording_for(request: Request, language: str | None = None) -> Wording:
-    """The wording in a language; unless it is one of the page's, in the first that the browser asks
-    for and it has.
+    """The words of the page in a language.
+
+    Parameters
+    ----------
+    request
+        Its header ``Accept-Language`` decides where ``language`` is none of the page's.
+    language
+        The code of a language, which may be anything.
     """
     wordings: Mapping[str, Wording] = request.app.state.wordings
     if language in wordings:
@@ -76,11 +91,6 @@ def wording_for(request: Request, language: str | None = None) -> Wording:
     accepted = request.headers.get("accept-language", "")
     asked = [part.split(";")[0].strip()[:2].lower() for part in accepted.split(",")]
     return wordings[next((code for code in asked if code in wordings), next(iter(wordings)))]
-
-
-def has_token(request: Request) -> bool:
-    """Whether the browser holds the token of an interview, which need not be there any more."""
-    return bool(TOKEN.read(request))
 
 
 def enter(request: Request) -> Visit:
@@ -96,7 +106,7 @@ def enter(request: Request) -> Visit:
 
 
 def check_form(visit: Visit, form: Given) -> None:
-    """ForgedError unless the form is one that was made for this person."""
+    """Raise ForgedError unless the form was made for this person."""
     if not same_key(form.get("csrf"), visit.csrf):
         raise ForgedError
 
@@ -104,11 +114,22 @@ def check_form(visit: Visit, form: Given) -> None:
 def act(
     visit: Visit, form: Given, kind: str, content: Mapping[str, Any], *, also: tuple[str, ...] = ()
 ) -> Session:
-    """Do what a form asks for; ConflictError if the interview has gone on since the form was shown.
+    """Do what a form asks for.
 
-    Events of the kinds ``also`` may have happened since.
+    Parameters
+    ----------
+    visit, form
+        The person's visit, and the form, which ``check_form`` has found to be theirs.
+    kind, content
+        What to do, as for ``Service.act``.
+    also
+        Kinds of events that may have happened since the form was shown.
+
+    Raises
+    ------
+    ConflictError
+        If the interview has gone on since the form was shown.
     """
-    check_form(visit, form)
 
     def do() -> Session:
         record = visit.service.store.read(visit.token)
@@ -119,7 +140,9 @@ def act(
 
 
 def check_fresh(record: StoredInterview, form: Given, also: tuple[str, ...] = ()) -> None:
-    """ConflictError unless nothing was done since the form was shown."""
+    """Raise ConflictError if something was done since the form was shown, events of the kinds
+    ``also`` excepted.
+    """
     seen = form.get("seq", "")
     if not (seen.isascii() and seen.isdigit()) or int(seen[:9]) > record.seq:
         raise ConflictError
@@ -128,10 +151,19 @@ def check_fresh(record: StoredInterview, form: Given, also: tuple[str, ...] = ()
 
 
 def note_shown(visit: Visit, page: str) -> Visit:
-    """Record what is shown to the person: once for each page and state, and for the first time that
-    it is a refusal.
+    """Record what is shown to the person, once for each page and state.
 
-    The visit that comes back has seen this event too, so that forms made from it are fresh.
+    Parameters
+    ----------
+    visit
+        The person's visit.
+    page
+        The page that is shown.
+
+    Returns
+    -------
+    Visit
+        The same visit after this event, so that forms made from it are fresh.
     """
     changed = max((e.seq for e in visit.record.events if e.kind not in NEUTRAL), default=0)
     content = describe_shown(visit.session, page)

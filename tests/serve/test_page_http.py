@@ -120,13 +120,13 @@ def test_declining_plans_without_it(begun, advisor, service):
     )
     assert f"May I act now? {status}" in read(result).text
     assert (
-        f"{Wording.of(advisor.schema, 'en').label('duration')}: you would rather not say"
+        f"{Wording(advisor.schema, 'en').label('duration')}: you would rather not say"
         in read(result).text
     )
 
 
 def test_a_tie_that_is_refused_says_that_more_is_needed(advisor):
-    wording = Wording.of(advisor.schema, "en")
+    wording = Wording(advisor.schema, "en")
     refused = Decision(0.70, "bad", favourable=False, threshold=0.70)
     told = narrate.estimate(refused, wording.schema)
     assert told == "Our estimate for “granted” is 70 of 100; more than that is needed."
@@ -477,7 +477,7 @@ def test_the_lists_never_say_never(begun):
 def test_the_timeline_counts_options(advisor):
     interview = advisor.interview({"purpose": "radio/tv", "credit_amount": 2400, "age": 35})
     interview.answer(duration=48).answer(checking_status="<0")
-    steps = show_steps(interview, Wording.of(advisor.schema, "en"))
+    steps = show_steps(interview, Wording(advisor.schema, "en"))
     may = [name for name in advisor.schema.names if advisor.schema[name].actionable]
     expected = [
         sum(name in may for name in m.counterfactual) * m.decision.refused

@@ -22,7 +22,7 @@ from edfa_serve.wording import Wording, sentences
 
 TABLE = edfa.load("german")
 BARE = dict.fromkeys(field.name for field in fields(Plan)) | {"months": 0.0}
-WORDINGS = {language: Wording.of(TABLE.schema, language) for language in ("en", "de")}
+WORDINGS = {language: Wording(TABLE.schema, language) for language in ("en", "de")}
 FORBIDDEN = (
     "never matter",
     "whatever it is",
@@ -140,7 +140,7 @@ def test_codes_and_not_knowing_are_answers_where_others_gave_them():
         replace(f, codes={"-9": "no end"}) if f.name == "duration" else f for f in TABLE.schema
     )
     table = edfa.Table.from_frame(frame, replace(TABLE.schema, features=features))
-    wording = Wording.of(table.schema, "en")
+    wording = Wording(table.schema, "en")
     field = make_field(wording, table.encoder, "duration")
     assert [choice.text for choice in field.choices] == [
         "The number above",
@@ -169,7 +169,7 @@ def test_the_card_is_said_in_the_language():
         replace(f, translations={"de": words}) if f.name == "checking_status" else f
         for f in TABLE.schema
     )
-    wording = Wording.of(replace(TABLE.schema, features=features), "de")
+    wording = Wording(replace(TABLE.schema, features=features), "de")
     assert wording.value("checking_status", "no checking") == "kein Konto"
     assert wording.value("checking_status", ">=200") == "200 Mark oder mehr"
     field = make_field(wording, TABLE.encoder, "checking_status")
@@ -190,7 +190,7 @@ def test_levels_that_look_alike_are_told_apart(name):
     frame = pd.DataFrame({name: [*levels] * 40, "y": ["good", "bad"] * (20 * len(levels))})
     schema = Schema((Feature(name, "ordinal", levels=levels),), "y", "good")
     table = edfa.Table.from_frame(frame, schema)
-    wording, column = Wording.of(schema, "en"), table.encoder[name]
+    wording, column = Wording(schema, "en"), table.encoder[name]
     field = make_field(wording, table.encoder, name)
     assert len({choice.value for choice in field.choices}) == len(levels)
     for choice, level in zip(field.choices, column.levels, strict=True):
@@ -203,7 +203,7 @@ def test_codes_that_look_alike_are_told_apart():
     feature = replace(TABLE.schema["duration"], codes={"9999997": "no end", "9999998": "not asked"})
     features = tuple(feature if f.name == "duration" else f for f in TABLE.schema)
     table = edfa.Table.from_frame(TABLE.frame, replace(TABLE.schema, features=features))
-    wording = Wording.of(table.schema, "en")
+    wording = Wording(table.schema, "en")
     for code, text in ((9999997, "no end"), (9999998, "not asked")):
         field = make_field(wording, table.encoder, "duration", known=code)
         (chosen,) = (choice for choice in field.choices if choice.chosen)
@@ -230,6 +230,6 @@ def test_text_and_page_round_a_plan_s_numbers_alike(limits):
     change = Change("amount", 100.0, 12345.0, low=12345.0)
     plan = Plan(**BARE | {"changes": (change,), "unknown": ()})
     (step,) = plan_steps(plan, schema, "en")
-    goal = _row(step, Wording.of(schema, "en")).after
+    goal = _row(step, Wording(schema, "en")).after
     assert goal == ("12,345 EUR or more" if limits else "12,400 EUR or more")
     assert goal in step.sentence("en")

@@ -261,7 +261,7 @@ def test_a_receipt_is_signed_if_there_is_a_key(advisor, store, refused):
 def test_what_is_supposed_is_not_kept(service, refused):
     token, session = begun(service, refused)
     before = session.interview.to_json()
-    _, supposed = service.what_if(token, {"duration": 6})
+    supposed = service.find(token).interview.what_if({"duration": 6})
     assert supposed.log.facts["duration"] == 6
     assert service.find(token).interview.to_json() == before
 
