@@ -24,9 +24,9 @@ from edfa.advice.verify import verify as verify_receipt
 from edfa.errors import EdfaError, FactError, UnknownNameError, UnreadableError
 from edfa_serve import models, states
 from edfa_serve.decisions import decide, read_taken
-from edfa_serve.operator_access import settings_of
+from edfa_serve.operator_access import check_operator, has_key, settings_of
 from edfa_serve.problems import FieldsError, ProblemError, pointer, responses
-from edfa_serve.security import same_key
+from edfa_serve.rendering import writes_letters
 from edfa_serve.service import AUDIT, Service, Session
 from edfa_serve.settings import WebSettings
 from edfa_serve.turns import TURNS
@@ -35,8 +35,8 @@ __all__ = ["PREFIX", "TurnRoute", "router"]
 
 
 class TurnRoute(APIRoute):
-    """A route whose function has its turn, if it works in a thread; its model is written to JSON
-    there too.
+    """A route whose function, if it works in a thread, waits for its turn there and writes the
+    model it returns to JSON. Coroutines are called as they are.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **settings: Any) -> None:
@@ -86,17 +86,9 @@ async def _token(given: Annotated[Credentials, Depends(_person)]) -> str:
     return given.credentials
 
 
-async def _check_operator(
-    request: Request, given: Annotated[Credentials, Depends(_operator)]
-) -> None:
-    if request.app.state.settings.operator_key is None:
-        raise ProblemError("closed")
-    if not _is_operator(request, given):
-        raise ProblemError("no-operator", "send Authorization: Bearer KEY")
-
-
-def _is_operator(request: Request, given: Credentials) -> bool:
-    return same_key(given.credentials if given else None, settings_of(request).operator_key)
+# the parameter is for the description alone
+async def _check_operator(request: Request, _: Annotated[Credentials, Depends(_operator)]) -> None:
+    check_operator(request, by_cookie=False)
 
 
 Token = Annotated[str, Depends(_token)]
@@ -122,13 +114,38 @@ acting = APIRouter(prefix=HERE, tags=["interview"], responses=ACTS, route_class=
 
 
 class Action:
-    """One action in the interview of a request, which may be sent again."""
+    """One action in the interview of a request, which may be sent again.
+
+    Parameters
+    ----------
+    token
+        What opens the interview.
+    service
+        The service of the application.
+    key
+        The client's ``Idempotency-Key``, if any.
+    path
+        The path of the request, a part of what the key stands for.
+    """
 
     def __init__(self, token: str, service: Service, key: str | None, path: str) -> None:
         self.token, self.service, self.key, self.path = token, service, key, path
 
     def do(self, given: models.Step, kind: str, content: Mapping[str, Any]) -> Session:
-        """Do it, unless the same was done before; what is shown of it is recorded with it."""
+        """Do it, unless the same was done before, and record what is shown of it.
+
+        Parameters
+        ----------
+        given
+            The body of the request.
+        kind, content
+            What to do, as for ``Service.act``.
+
+        Returns
+        -------
+        Session
+            The interview after it.
+        """
         body = self.path.encode() + given.model_dump_json().encode()
         return self.service.act(
             self.token,
@@ -142,7 +159,7 @@ class Action:
     def state(
         self, given: models.Step, kind: str, content: Mapping[str, Any]
     ) -> models.InterviewState:
-        """Do it and say how the interview stands then."""
+        """Do it as ``do`` does, and describe the interview as it stands then."""
         return states.interview_state(self.do(given, kind, content))
 
 
@@ -154,7 +171,7 @@ Acting = Annotated[Action, Depends(_action)]
 
 
 def _check_facts(service: Service, facts: Mapping[str, Any]) -> None:
-    """FieldsError with every fact that cannot be understood."""
+    """Raise FieldsError with a pointer to every fact that cannot be understood."""
     fitted = service.advisor.fitted
     log, wrong = AnswerLog(fitted.schema, fitted.encoder, relevant=fitted.relevant), []
     for name, value in facts.items():
@@ -174,7 +191,7 @@ def _check_language(settings: WebSettings, language: str) -> None:
 
 
 def _at(field: tuple[str, ...], work: Callable[..., Result], *arguments: Any) -> Result:
-    """What ``work`` gives; its error names the field."""
+    """Call ``work`` and return what it returns; an error of it points to the field."""
     try:
         return work(*arguments)
     except (FactError, UnknownNameError) as error:
@@ -338,11 +355,10 @@ def _again(service: Service, token: str, seq: int | None = None) -> Response:
 )
 def letter(request: Request, action: Acting, given: models.LetterWanted) -> models.LetterState:
     """The letter that a lender may send to somebody who was refused."""
-    write = getattr(request.app.state, "write_letter", None)  # see create_app
-    if write is None:
+    if not writes_letters(request):
         raise ProblemError("no-letters", "the operator has declared no letter.toml")
     session = action.service.find(action.token)
-    text, audit = write(session, given.template)
+    text, audit = request.app.state.write_letter(session, given.template)
     return models.LetterState(seq=action.do(given, "letter", audit).seq, html=text)
 
 
@@ -368,7 +384,7 @@ def verify(
     request: Request,
     service: Serving,
     given: models.Verify,
-    key: Annotated[Credentials, Depends(_operator)],
+    _: Annotated[Credentials, Depends(_operator)],
 ) -> models.Verified:
     """Replay a receipt's interview and say what differs; with the operator's key, whether its
     signature is right.
@@ -376,20 +392,17 @@ def verify(
     events = given.receipt.get("events")
     if isinstance(events, list) and len(events) > models.MOST_EVENTS:
         raise FieldsError([("/receipt/events", EdfaError(f"at most {models.MOST_EVENTS} events"))])
-    secret = service.key if _is_operator(request, key) else None
     try:
         handed_out = Receipt.from_json(json.dumps(given.receipt))
-        verification = verify_receipt(
-            service.advisor.fitted, handed_out, secret, service.certify_later
+        secret = service.key if has_key(request) else None
+        return states.verified_state(
+            verify_receipt(service.advisor.fitted, handed_out, secret, service.certify_later)
         )
-        return states.verified_state(verification)
-    except (EdfaError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        reason = (
-            error
-            if isinstance(error, EdfaError)
-            else UnreadableError("this is not a receipt of edfa")
-        )
-        raise FieldsError([("/receipt", reason)]) from None
+    except EdfaError as error:
+        raise FieldsError([("/receipt", error)]) from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        unreadable = UnreadableError("this is not a receipt of edfa")
+        raise FieldsError([("/receipt", unreadable)]) from None
 
 
 @router.post(

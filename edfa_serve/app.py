@@ -1,5 +1,7 @@
-"""The web application: the applicant's page, the operator's view and the JSON API over one
-service.
+"""The web application: page, operator's view and JSON API over one service.
+
+``create_app`` makes it. The applicant's page is in ``pages``, the operator's view in ``operator``,
+the API in ``api``; what every request passes is in ``security``.
 """
 
 import asyncio
@@ -21,7 +23,7 @@ from threadpoolctl import threadpool_limits
 from edfa import __version__
 from edfa.errors import EdfaError
 from edfa_serve import api
-from edfa_serve.decisions import letter_writer
+from edfa_serve.decisions import LetterWriter
 from edfa_serve.metrics import CONTENT_TYPE, Metrics
 from edfa_serve.operator import add_operator
 from edfa_serve.operator_access import check_operator
@@ -44,25 +46,11 @@ number of events that were seen (`seq`); if there are more, it is a conflict and
 `application/problem+json`."""  # noqa: E501
 
 
-@asynccontextmanager
-async def forget_old(
-    store: InterviewStore, settings: WebSettings, seconds: float = SECONDS
-) -> AsyncIterator[None]:
-    """While the block runs, delete interviews that are older than the settings keep them; at once,
-    then every hour.
+async def _forget_old(store: InterviewStore, settings: WebSettings) -> None:
+    """Delete interviews that are older than the settings allow, now and then every hour.
 
     Several processes do so at different times; that two do is harmless.
     """
-    task = asyncio.create_task(_forget(store, settings, seconds))
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-
-
-async def _forget(store: InterviewStore, settings: WebSettings, seconds: float) -> None:
     while True:
         try:
             gone = await run_in_threadpool(
@@ -72,18 +60,35 @@ async def _forget(store: InterviewStore, settings: WebSettings, seconds: float) 
                 LOG.info("expired=%d", gone)
         except EdfaError as error:  # the database is away; the next time it may be back
             LOG.warning("expiry failed: %s", type(error).__name__)
-        await asyncio.sleep(seconds * random.uniform(0.9, 1.1))  # noqa: S311
+        await asyncio.sleep(SECONDS * random.uniform(0.9, 1.1))  # noqa: S311
 
 
 def create_app(service: Service, settings: WebSettings | None = None) -> FastAPI:
-    """An ASGI application; ``uvicorn`` or any other server runs it.
+    """Make the web application; ``uvicorn`` or any other ASGI server runs it.
 
     Parameters
     ----------
     service
         The advisor and its interviews.
     settings
-        See ``WebSettings``.
+        How it is served; by default ``WebSettings()``.
+
+    Returns
+    -------
+    FastAPI
+        The application. Its ``state`` has ``service``, ``settings``, ``metrics`` and
+        ``write_letter``: the writer of letters, None if no letters are written.
+
+    Raises
+    ------
+    SettingError
+        If something is wrong with the operator's ``letter.toml``.
+
+    Examples
+    --------
+    >>> from edfa_serve.store import InterviewStore
+    >>> store = InterviewStore.open("interviews.sqlite")  # doctest: +SKIP
+    >>> app = create_app(Service(advisor, store), WebSettings())  # doctest: +SKIP
     """
     app = FastAPI(
         title="edfa",
@@ -94,14 +99,10 @@ def create_app(service: Service, settings: WebSettings | None = None) -> FastAPI
         openapi_url=f"{api.PREFIX}/openapi.json",
         lifespan=_live,
     )
-    app.state.service, app.state.settings = service, settings or WebSettings()
-    app.state.metrics = Metrics()
-    # Letters: a function of a session and the name of a template that gives the letter's HTML and
-    # what is recorded of it; None: no letters are written.
-    letter = app.state.settings.letter
-    languages, usual = app.state.settings.languages, app.state.settings.letter_template
-    app.state.write_letter = None if letter is None else letter_writer(letter, languages, usual)
-    app.add_middleware(Guard, settings=app.state.settings, metrics=app.state.metrics)
+    settings = settings or WebSettings()
+    app.state.service, app.state.settings, app.state.metrics = service, settings, Metrics()
+    app.state.write_letter = None if settings.letter is None else LetterWriter.of(settings)
+    app.add_middleware(Guard, settings=settings, metrics=app.state.metrics)
     for error in (EdfaError, RequestValidationError, HTTPException):
         app.add_exception_handler(error, handle_error)
     app.include_router(api.router)
@@ -114,13 +115,18 @@ def create_app(service: Service, settings: WebSettings | None = None) -> FastAPI
 
 @asynccontextmanager
 async def _live(app: FastAPI) -> AsyncIterator[None]:
-    """While the application runs: one thread for each matrix product, and old interviews are
-    deleted.
+    """While the application runs, delete old interviews, and use one thread for a matrix product:
+    requests have a thread each already.
     """
     anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
-    with threadpool_limits(1):
-        async with forget_old(app.state.service.store, app.state.settings):
+    task = asyncio.create_task(_forget_old(app.state.service.store, app.state.settings))
+    try:
+        with threadpool_limits(1):
             yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 def _add_checks(app: FastAPI) -> None:

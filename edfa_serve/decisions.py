@@ -1,33 +1,27 @@
-"""What an operator decided about one person: declared on their view or over the API, appended to
-the interview's log.
+"""What an operator decided about one person, declared on their view or over the API.
 
-A decision is about the interview as it stood then; a letter is written of that state, whatever was
-told later. What was declared is never changed: who declares again appends, and the last declaration
-counts.
+``read_taken`` reads a decision, ``decide`` appends it to the log of the interview, and a
+``LetterWriter`` writes the letter. A decision is about the interview as it stood then; the letter
+is about that state, whatever was told later. Declarations are never changed: declaring again
+appends, and the last one counts.
 """
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from edfa.errors import DataError, MismatchError, SettingError
 from edfa.reading import one_line, parse
 from edfa_serve.letters.letter import write_letter
-from edfa_serve.letters.settings import (
-    LACKING,
-    OURS,
-    Taken,
-    Template,
-    check_taken,
-    read_operator,
-)
+from edfa_serve.letters.settings import LACKING, Taken, Template, check_taken, read_operator
 from edfa_serve.letters.words import forbidden_phrase
 from edfa_serve.service import AUDIT, Service, Session, retry, tell
+from edfa_serve.settings import WebSettings
 from edfa_serve.store import ConflictError, StoredInterview, utc_now
 
-__all__ = ["TEXTS", "decide", "letter_writer", "read_taken"]
+__all__ = ["TEXTS", "LetterWriter", "decide", "read_taken"]
 
 TEXTS = {"officer": 200, "credit": 300, "counter_offer": 500}  # characters
 REASON = 300  # characters
@@ -35,8 +29,22 @@ AHEAD = timedelta(days=1)  # the operator's day may have begun already
 
 
 def read_taken(given: Mapping[str, Any]) -> Taken:
-    """The decision that a form or a request declares, one entry a field of ``Taken``; SettingError
-    names the field.
+    """Read a decision that a form or a request declares.
+
+    Parameters
+    ----------
+    given
+        Values by field of ``Taken``; dates may be ISO texts.
+
+    Returns
+    -------
+    Taken
+        The decision.
+
+    Raises
+    ------
+    SettingError
+        If something is missing or cannot be; the message begins with the field.
     """
     taken = parse(Taken, given, "", SettingError)
     if not taken.action:
@@ -63,70 +71,74 @@ def read_taken(given: Mapping[str, Any]) -> Taken:
 def decide(
     service: Service, interview: str, taken: Taken, seq: int | None = None
 ) -> StoredInterview:
-    """Append a decision about an interview, by its id; returns its record then. The same once more
-    appends nothing.
+    """Append a decision to the log of an interview; the same decision once more appends nothing.
 
-    ``seq`` is the number of events that the decider had seen: ConflictError if something was done
-    since.
+    Parameters
+    ----------
+    service
+        The service that has the interview.
+    interview
+        The id of the interview.
+    taken
+        The decision, as ``read_taken`` reads it.
+    seq
+        The number of events that the decider had seen; None: not compared.
+
+    Returns
+    -------
+    StoredInterview
+        The interview then.
+
+    Raises
+    ------
+    ConflictError
+        If something was done since ``seq``.
+    MismatchError
+        If the interview was held with another advisor.
+    SettingError, DataError
+        If the decision cannot be about this interview, or no letter could say it.
     """
 
-    def append() -> None:
+    def append() -> StoredInterview:
         record = service.store.find(interview)
         if record.advisor != service.advisor.fingerprint:
             raise MismatchError("this interview was held with another advisor than is served now")
-        if seq is not None and not 0 < seq <= record.seq:
+        if seq is not None and (not 0 < seq <= record.seq or _gone_on(record, seq)):
             raise ConflictError
-        if seq is not None and any(event.kind not in AUDIT for event in record.events[seq:]):
-            raise ConflictError
-        content = _plain(taken)
-        if not _said_already(record, content):
-            _check(service.then(record, record.seq), record, taken)
-            service.store.append(record.id, record.seq, [("decided", content)], finished=True)
-            tell("decided")
+        for last in record.of("decided")[-1:]:
+            if not _gone_on(record, last.seq) and parse(Taken, last.content, "") == taken:
+                return record
+        _check(service.then(record, record.seq), record, taken)
+        service.store.append(record.id, record.seq, [("decided", content)], finished=True)
+        tell("decided")
+        return service.store.find(interview)
 
-    retry(append)
-    return service.store.find(interview)
-
-
-def taken_of(session: Session) -> Taken | None:
-    """What was decided last about the person of a session; None if nothing was."""
-    return None if session.decided is None else parse(Taken, session.decided[0], "decision")
+    given = {name: value for name, value in asdict(taken).items() if value}
+    content = {n: str(value) if isinstance(value, date) else value for n, value in given.items()}
+    return retry(append)
 
 
-def _plain(taken: Taken) -> dict[str, Any]:
-    """A decision as plain JSON, without what is empty."""
-    days = ("date", "until")
-    return {
-        name: str(value) if name in days else value
-        for name, value in asdict(taken).items()
-        if value
-    }
-
-
-def _said_already(record: StoredInterview, content: Mapping[str, Any]) -> bool:
-    """Whether the last that was done or declared is just this."""
-    decided = record.of("decided")[-1:]
-    if not decided or any(event.kind not in AUDIT for event in record.events[decided[0].seq :]):
-        return False
-    return parse(Taken, decided[0].content, "") == parse(Taken, content, "")
+def _gone_on(record: StoredInterview, seq: int) -> bool:
+    """Whether anything was done after the first ``seq`` events; events of ``AUDIT`` do nothing."""
+    return any(event.kind not in AUDIT for event in record.events[seq:])
 
 
 def _check(session: Session, record: StoredInterview, taken: Taken) -> None:
-    """SettingError or DataError if the decision cannot be about this interview, or a letter could
-    not tell it.
+    """Raise SettingError or DataError if the decision cannot be about this interview, or a letter
+    could not say it.
     """
     if taken.date is not None and taken.date < (record.began - AHEAD).date():
         raise SettingError(f"date: the interview began later, on {record.began.date()}")
-    for name in ("reasons", "counter_offer", "credit"):
-        value = getattr(taken, name)
-        text = " ".join(value) if name == "reasons" else value
+    texts = {
+        "reasons": " ".join(taken.reasons),
+        "counter_offer": taken.counter_offer,
+        "credit": taken.credit,
+    }
+    for name, text in texts.items():
         if said := forbidden_phrase(text, session.interview.language):
             raise SettingError(f"{name}: it says {one_line(said)}")
-    if (
-        taken.action == "refused"
-        and taken.decided_by in OURS
-        and session.interview.decision.favourable
-    ):
+    by_model = taken.action == "refused" and not taken.own_reasons
+    if by_model and session.interview.decision.favourable:
         raise DataError(
             "decided_by: the system grants this person what they ask for; if somebody "
             "else refused, they give their "
@@ -136,46 +148,68 @@ def _check(session: Session, record: StoredInterview, taken: Taken) -> None:
 
 @dataclass(frozen=True)
 class LetterWriter:
-    """Writes letters about interviews; called with a session and the name of a template (None: the
-    ``usual`` one).
+    """Writes letters about interviews.
 
-    ``path`` is the operator's ``letter.toml``. What the operator has decided about the person goes
-    before its section ``decision``, and the letter is then about the interview as it stood when
-    they decided. Where they have decided nothing and the file has no date, a decision is taken on
-    the day of the letter. ``decides``: the file itself says what is decided, so that letters can be
-    written although the operator decided nothing about single people.
+    What the operator has decided about a person goes before the section ``decision`` of their
+    ``letter.toml``, and the letter is then about the interview as it stood when they decided. Where
+    they have decided nothing and the file has no date, the decision is taken on the day of the
+    letter.
+
+    Parameters
+    ----------
+    path
+        The operator's ``letter.toml``.
+    usual
+        The template of letters for which none is named.
+    decides
+        Whether the file itself says what is decided, so that letters can be written although the
+        operator decided nothing about single people.
     """
 
     path: Path
     usual: Template
     decides: bool
 
+    @classmethod
+    def of(cls, settings: WebSettings) -> "LetterWriter":
+        """The writer of a service that has a ``letter.toml``; what is wrong with that is an error
+        now.
+        """
+        path = Path(str(settings.letter))
+        declared = [read_operator(path, language) for language in settings.languages]
+        decides = all(operator.decision.action for operator in declared)
+        return cls(path, settings.letter_template, decides)
+
     def __call__(self, session: Session, template: Template | None) -> tuple[str, dict[str, Any]]:
-        """The letter's HTML, and what is recorded of it."""
-        interview, taken = session.interview, taken_of(session)
+        """Write the letter about an interview.
+
+        Parameters
+        ----------
+        session
+            The interview.
+        template
+            ``"us"`` or ``"eu"``; None: the usual one.
+
+        Returns
+        -------
+        html : str
+            The letter.
+        content : dict
+            What is recorded of it: template, kind and audit.
+        """
+        interview = session.interview
         operator = read_operator(self.path, interview.language)
-        if taken is not None and session.decided is not None:
-            interview = session.decided[1].copy(language=interview.language)
-            operator = replace(operator, decision=taken)
+        if session.decided is not None:
+            declared, stood = session.decided
+            interview = stood.copy(language=interview.language)
+            operator = replace(operator, decision=parse(Taken, declared, "decision"))
         elif operator.decision.date is None:
-            operator = replace(
-                operator, decision=replace(operator.decision, date=datetime.now(UTC).date())
-            )
+            today = replace(operator.decision, date=datetime.now(UTC).date())
+            operator = replace(operator, decision=today)
         letter = write_letter(interview, operator, template or self.usual)
-        return letter.html, {
-            "template": letter.template,
-            "kind": letter.kind,
-            "audit": dict(letter.audit),
-        }
+        content = {"template": letter.template, "kind": letter.kind, "audit": dict(letter.audit)}
+        return letter.html, content
 
     def can_write(self, session: Session) -> bool:
-        """Whether a decision about the person of a session is declared."""
+        """Whether it is declared what was decided about the person."""
         return self.decides or session.decided is not None
-
-
-def letter_writer(path: Path, languages: tuple[str, ...], usual: Template) -> LetterWriter:
-    """The writer of letters of an operator; what is wrong with their ``letter.toml`` is an error
-    now.
-    """
-    declared = [read_operator(path, language) for language in languages]
-    return LetterWriter(path, usual, all(operator.decision.action for operator in declared))

@@ -1,9 +1,9 @@
 """Counts and times of requests in Prometheus' text format; no name or value in it comes from a
 person.
 
-Several processes of one service each count what they answer themselves, under a label ``process``
-of their own; who scrapes several adds them up. Only the interviews come from the store, and are
-those of all processes.
+``Metrics`` is the main entry. Several processes of one service each count what they answer
+themselves, under a label ``process`` of their own; to have the numbers of the service, add them up.
+Only the interviews come from the store, and are those of all processes.
 """
 
 import os
@@ -50,8 +50,17 @@ class Metrics:
     def request(
         self, method: str, route: str, status: int, seconds: float, events: Iterable[str] = ()
     ) -> None:
-        """Count a request by its route's template; ``events`` are the kinds of what it did in
-        interviews.
+        """Count a request.
+
+        Parameters
+        ----------
+        method, route, status
+            Its method, the template of its route (``-`` if it has none), and the status of its
+            response.
+        seconds
+            How long it took.
+        events
+            The kinds of events that it caused in interviews.
         """
         with self._lock:
             self._requests[method, route, status] += 1
@@ -63,8 +72,12 @@ class Metrics:
             self._faults += status >= 500
 
     def text(self, interviews: Mapping[str, int] | None = None) -> str:
-        """Everything, as Prometheus reads it; ``interviews`` are the numbers of the store, which
-        all share.
+        """Everything, as Prometheus reads it.
+
+        Parameters
+        ----------
+        interviews
+            The numbers of ``InterviewStore.count``, which all processes share.
         """
         own = f'process="{self._process or os.getpid()}"'
         with self._lock:

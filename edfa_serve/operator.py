@@ -1,4 +1,8 @@
-"""The operator's view: how interviews go, whether the promise holds, which letters are due."""
+"""The operator's view: how interviews go, whether the promise holds, which letters are due.
+
+``add_operator`` puts it into an application. ``Counted`` counts the last interviews; a ``Case`` is
+one interview: its events are shown, its decision is recorded, or a letter about it is written.
+"""
 
 import threading
 import time
@@ -53,8 +57,8 @@ def add_operator(app: FastAPI) -> None:
 
 
 class Counted:
-    """The counts of the last interviews, which are counted at most once in ``FRESH`` seconds.
-    Threads may share it.
+    """The counts of the interviews of the last ``DAYS`` days, made at most once in ``FRESH``
+    seconds. Threads may share it.
     """
 
     def __init__(self, service: Service) -> None:
@@ -117,7 +121,7 @@ def style() -> Response:
 
 
 def _overview(summary: Summary, fitted: FittedAdvisor, settings: WebSettings) -> dict[str, Any]:
-    """What the view shows."""
+    """What the template of the view shows."""
     certificates = {label or "": made for label, made in fitted.promise.certificates.items()}
     labels = {feature.name: feature.title for feature in fitted.schema}
     now, hidden, steps = utc_now(), [f"fewer than {LEAST}", "", ""], summary.steps
@@ -126,9 +130,7 @@ def _overview(summary: Summary, fitted: FittedAdvisor, settings: WebSettings) ->
         "days": DAYS,
         "seconds": round(FRESH),
         "least": LEAST,
-        "advisor": fitted.fingerprint,
-        "title": fitted.schema.title,
-        "groups": summary.groups,
+        "fitted": fitted,
         "labels": labels,
         "due_rows": [
             (
@@ -158,8 +160,8 @@ def _overview(summary: Summary, fitted: FittedAdvisor, settings: WebSettings) ->
 
 
 def _monitor(settings: WebSettings, fitted: FittedAdvisor) -> Monitor | None:
-    """The monitor as the last audit left it (``edfa monitor``); None if there were no audits of
-    this advisor.
+    """The monitor as the last audit left it (``edfa monitor``); None if this advisor has had no
+    audit.
     """
     if settings.monitor is None or not settings.monitor.is_file():
         return None
@@ -175,24 +177,36 @@ async def audit(request: Request) -> Response:
     """The events of one interview, by its id, which stands in no address."""
     check_operator(request)
     check_origin(request)
-    case = Case(request, await read_fields(request))
-    return await run_in_threadpool(case.answer, case.show)
+    return await run_in_threadpool(_answer, Case.show, request, await read_fields(request))
 
 
 @router.post("/operator/decision")
 async def decision(request: Request) -> Response:
     """Record what was decided about the person of an interview."""
-    case = Case(request, await read_fields(request))
-    check_form(request, case.fields)
-    return await run_in_threadpool(case.answer, case.decide)
+    check_form(request, fields := await read_fields(request))
+    return await run_in_threadpool(_answer, Case.decide, request, fields)
 
 
 @router.post("/operator/letter")
 async def letter(request: Request) -> Response:
     """The letter about an interview, to send; that it was written is recorded."""
-    case = Case(request, await read_fields(request))
-    check_form(request, case.fields)
-    return await run_in_threadpool(case.answer, case.write)
+    check_form(request, fields := await read_fields(request))
+    return await run_in_threadpool(_answer, Case.write, request, fields)
+
+
+def _answer(
+    work: "Callable[[Case], Response]", request: Request, fields: dict[str, str]
+) -> Response:
+    """The response of ``work``; what is wrong is said above the events of the interview."""
+    case = Case(request, fields)
+    try:
+        return work(case)
+    except UnknownInterviewError:
+        return page(404, error="unknown", interview=case.interview)
+    except ConflictError:
+        return case.show(wrong=GONE_ON, status=409)
+    except EdfaError as error:
+        return case.show(wrong=str(error), status=422)
 
 
 class Case:
@@ -203,19 +217,8 @@ class Case:
         self.interview = fields.get("interview", "")[:ID]
         self.service: Service = request.app.state.service
 
-    def answer(self, work: Callable[[], Response]) -> Response:
-        """What ``work`` answers; what is wrong is said above the interview's events."""
-        try:
-            return work()
-        except UnknownInterviewError:
-            return page(404, error="unknown", interview=self.interview)
-        except ConflictError:
-            return self.show(wrong=GONE_ON, status=409)
-        except EdfaError as error:
-            return self.show(wrong=str(error), status=422)
-
     def decide(self) -> Response:
-        """Record the decision that the form declares; a reason stands on each line."""
+        """Record the decision that the form declares; its reasons stand one on a line."""
         lines = (line.strip() for line in self.fields.get("reasons", "").splitlines())
         given: dict[str, object] = {name: self.fields.get(name) for name in PLAIN}
         given["reasons"] = [*filter(None, lines)]
@@ -227,7 +230,7 @@ class Case:
         return self.show(notice="The decision is recorded.")
 
     def write(self) -> Response:
-        """The letter; that it was written is recorded."""
+        """Write the letter, and record that it was written."""
         state, service = self.request.app.state, self.service
         if not writes_letters(self.request):
             raise SettingError("this service writes no letters; edfa serve --letter letter.toml")
@@ -241,8 +244,16 @@ class Case:
         return retry(write)
 
     def show(self, wrong: str = "", notice: str = "", status: int = 200) -> Response:
-        """The interview, with a form for its decision: as it was sent, if something is ``wrong``
-        with it.
+        """Show the interview, with a form for its decision.
+
+        Parameters
+        ----------
+        wrong
+            What is wrong with the form that was sent, which is then shown again.
+        notice
+            What was done.
+        status
+            The status of the response.
         """
         record = self.service.store.find(self.interview)
         given = self.fields if wrong and "action" in self.fields else None
@@ -260,7 +271,7 @@ class Case:
 
 
 def _last(record: StoredInterview) -> dict[str, str] | None:
-    """What was decided last, as the form has it."""
+    """The last decision as fields of the form; None if there is none."""
     decided = record.of("decided")
     if not decided:
         return None

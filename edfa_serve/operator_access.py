@@ -24,6 +24,7 @@ __all__ = [
     "check_operator",
     "csrf_of",
     "give_cookie",
+    "has_key",
     "page",
     "read_fields",
     "settings_of",
@@ -33,26 +34,34 @@ MOST_FIELDS = 20
 OPENS = Cookie("edfa-operator", "strict", seconds=3600)
 
 
-def check_operator(request: Request) -> None:
+def check_operator(request: Request, *, by_cookie: bool = True) -> None:
     """Check that a request comes from the operator.
+
+    Parameters
+    ----------
+    request
+        The request.
+    by_cookie
+        Whether the cookie that was given for the key will do, or only the key itself.
 
     Raises
     ------
     ProblemError
-        If it has neither the operator's key nor a cookie that was given for it, or if there is no
-        key, so that the view is closed.
+        If it has no key (nor cookie), or if the service has none, so that the view is closed.
     """
     key = settings_of(request).operator_key
     if key is None:
         raise ProblemError("closed")
+    if has_key(request):
+        return
     until, _, _ = (cookie := OPENS.read(request)).partition(".")
     valid = until.isascii() and until.isdecimal() and len(until) < 12 and int(until) > time.time()
-    if not _sent_key(request) and not (valid and same_key(cookie, _signed(until, key))):
+    if not (by_cookie and valid and same_key(cookie, _signed(until, key))):
         raise ProblemError("no-operator", "send Authorization: Bearer KEY")
 
 
-def _sent_key(request: Request) -> bool:
-    """Whether a request has the key itself, which no other site can send."""
+def has_key(request: Request) -> bool:
+    """Whether a request sends the operator's key itself, which no other site can."""
     sent = bearer(request.headers.get("authorization"))
     return same_key(sent, settings_of(request).operator_key)
 
@@ -89,7 +98,7 @@ def check_form(request: Request, fields: dict[str, str]) -> None:
     """
     check_operator(request)
     check_origin(request)
-    if not _sent_key(request) and not same_key(fields.get("csrf"), csrf_of(request)):
+    if not has_key(request) and not same_key(fields.get("csrf"), csrf_of(request)):
         raise ForgedError
 
 

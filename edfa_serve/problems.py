@@ -1,8 +1,9 @@
 """Errors as RFC 9457 describes them: ``application/problem+json``, a ``type`` for each, the field
 as a JSON pointer.
 
-The detail is for the client who sent the request and may quote what they sent; it goes into no log.
-What is wrong with the server is said in general words alone.
+``handle_error`` answers a request that ended in an exception. The detail is for the client who sent
+the request and may quote what they sent; it goes into no log. What is wrong with the server is said
+in general words alone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -94,6 +95,16 @@ TITLES = {
     "pending": (503, "The answer is still being worked out"),
     "unavailable": (503, "The service is not available"),
 }
+# what any route may answer
+ALWAYS = (
+    "bad-request",
+    "too-large",
+    "media-type",
+    "invalid",
+    "too-many",
+    "pending",
+    "unavailable",
+)
 _KINDS: tuple[tuple[type[EdfaError], str], ...] = (
     (UnknownInterviewError, "unknown-interview"),
     (ConflictError, "conflict"),
@@ -124,7 +135,7 @@ class ForgedError(ProblemError):
 
 
 class FieldsError(ProblemError):
-    """Parts of a body that are wrong, as pointers and the errors there."""
+    """Parts of a body that are wrong: JSON pointers and the errors there, at least one."""
 
     def __init__(self, errors: Sequence[tuple[str, Exception]]) -> None:
         wrong = [FieldProblem(pointer=pointer, detail=str(error)) for pointer, error in errors]
@@ -136,7 +147,17 @@ def _kind(error: Exception) -> str:
 
 
 def problem_of(kind: str, detail: str = "", errors: Iterable[FieldProblem] = ()) -> Problem:
-    """The problem of a kind in ``TITLES``."""
+    """Make a problem.
+
+    Parameters
+    ----------
+    kind
+        Its name in ``TITLES``.
+    detail
+        What is wrong, in one line.
+    errors
+        What is wrong where in the body.
+    """
     status, title = TITLES[kind]
     return Problem(type=TYPE + kind, title=title, status=status, detail=detail, errors=list(errors))
 
@@ -144,11 +165,20 @@ def problem_of(kind: str, detail: str = "", errors: Iterable[FieldProblem] = ())
 def respond(
     problem: Problem, request_id: str = "", headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
-    """A problem as a response."""
-    content = problem.model_copy(
-        update={"instance": f"urn:edfa:request:{request_id}" if request_id else ""}
-    )
-    return JSONResponse(content.model_dump(), problem.status, dict(headers or {}), MEDIA)
+    """Make the response that says a problem.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    request_id
+        The id of the request, as in the log; empty: it has none.
+    headers
+        Further headers.
+    """
+    instance = f"urn:edfa:request:{request_id}" if request_id else ""
+    content = problem.model_dump() | {"instance": instance}
+    return JSONResponse(content, problem.status, headers, MEDIA)
 
 
 def _of_error(error: EdfaError) -> Problem:
@@ -164,18 +194,23 @@ def _of_validation(error: RequestValidationError) -> Problem:
     """What the models refuse; without the values, which may be long."""
     parts: list[FieldProblem] = []
     for part in error.errors():
-        where = [str(step) for step in part["loc"]]
+        place, *where = map(str, part["loc"])
         if part["type"] == "json_invalid":
             return problem_of("bad-request", "the body is not JSON")
-        if where[:1] == ["body"]:
-            parts.append(FieldProblem(pointer=pointer(*where[1:]), detail=part["msg"]))
+        if place == "body":
+            parts.append(FieldProblem(pointer=pointer(*where), detail=part["msg"]))
         else:
-            parts.append(FieldProblem(pointer="", detail=f"{' '.join(where)}: {part['msg']}"))
+            detail = f"{' '.join([place, *where])}: {part['msg']}"
+            parts.append(FieldProblem(pointer="", detail=detail))
     return problem_of("invalid", parts[0].detail if parts else "", parts[:20])
 
 
 def pointer(*steps: str) -> str:
-    """The JSON pointer to a part of a body."""
+    """The JSON pointer to a part of a body.
+
+    >>> pointer("facts", "a/b")
+    '/facts/a~1b'
+    """
     return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
 
 
@@ -189,7 +224,17 @@ _BY_STATUS = {
 
 
 def handle_error(request: Request, error: Exception) -> Response:
-    """The response to an exception that a route raised."""
+    """Answer a request that ended in an exception.
+
+    Parameters
+    ----------
+    request
+        The request. Outside the API, health and metrics the answer is plain text.
+    error
+        What was raised. What is no error of edfa, of FastAPI or Starlette is a fault, of which only
+        that is said.
+    """
+    headers = dict(getattr(error, "headers", None) or {})
     if isinstance(error, RequestValidationError):
         problem = _of_validation(error)
     elif isinstance(error, EdfaError):
@@ -199,7 +244,6 @@ def handle_error(request: Request, error: Exception) -> Response:
     else:
         unchanged = "nothing was changed by this request unless it was said before"
         problem = problem_of("fault", unchanged)
-    headers = dict(getattr(error, "headers", None) or {})
     if problem.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     if not request.url.path.startswith(("/api/", "/healthz", "/metrics")):
@@ -208,28 +252,24 @@ def handle_error(request: Request, error: Exception) -> Response:
 
 
 def responses(*kinds: str) -> dict[int | str, dict[str, Any]]:
-    """What a route may answer with besides success, for OpenAPI."""
+    """Describe for OpenAPI what a route may answer besides success.
+
+    Parameters
+    ----------
+    kinds
+        Names in ``TITLES``; those of ``ALWAYS`` are described of every route.
+
+    Returns
+    -------
+    dict
+        Responses by their status, as FastAPI takes them.
+    """
     described: dict[int | str, dict[str, Any]] = {}
-    for kind in (
-        *kinds,
-        "bad-request",
-        "too-large",
-        "media-type",
-        "invalid",
-        "too-many",
-        "pending",
-        "unavailable",
-    ):
+    for kind in (*kinds, *ALWAYS):
         status, title = TITLES[kind]
-        entry = described.setdefault(
-            status,
-            {
-                "description": HTTPStatus(status).phrase,
-                "content": {
-                    MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}, "examples": {}}
-                },
-            },
-        )
+        content = {"schema": {"$ref": "#/components/schemas/Problem"}, "examples": {}}
+        response = {"description": HTTPStatus(status).phrase, "content": {MEDIA: content}}
+        examples = described.setdefault(status, response)["content"][MEDIA]["examples"]
         example = problem_of(kind).model_dump(exclude={"instance", "errors"})
-        entry["content"][MEDIA]["examples"][kind] = {"summary": title, "value": example}
+        examples[kind] = {"summary": title, "value": example}
     return described

@@ -185,13 +185,13 @@ def render(
 
 
 def writes_letters(request: Request) -> bool:
-    """Whether the operator writes letters: the application then has a ``state.write_letter``."""
-    return getattr(request.app.state, "write_letter", None) is not None
+    """Whether the operator writes letters."""
+    return request.app.state.write_letter is not None
 
 
 def has_letter(request: Request, session: Session) -> bool:
-    """Whether a letter can be written to the person of a session: somebody has declared what was
-    decided.
+    """Whether a letter can be written to the person of a session: it is declared what was decided
+    about them.
     """
     return writes_letters(request) and bool(request.app.state.write_letter.can_write(session))
 

@@ -1,6 +1,6 @@
-"""What every request passes: an id, a limit on its size and on its number, safe headers, one line
-in the log.
+"""What every request passes: an id, limits on its size and number, safe headers, a line in the log.
 
+``Guard`` is the middleware; cookies, signatures and the check of a request's origin are here too.
 The line names the request's id, method, route template, status, milliseconds and the kinds of
 events. It never has an answer, a token, an address, a query string or the text of an error.
 """
@@ -63,13 +63,15 @@ ADDRESS_SHARE = 4  # people behind one address
 
 
 def bearer(header: str | None) -> str | None:
-    """The token of an ``Authorization`` header; None if it has none."""
+    """The token of a header ``Authorization: Bearer TOKEN``; None if it has none."""
     scheme, _, token = (header or "").partition(" ")
     return token.strip() or None if scheme.lower() == "bearer" else None
 
 
 def same_key(given: str | None, key: str | None) -> bool:
-    """Whether two keys are the same, in a time that does not depend on where they differ."""
+    """Whether two keys are the same, in a time that does not depend on where they differ; None is
+    the same as nothing.
+    """
     if given is None or key is None:
         return False
     return hmac.compare_digest(
@@ -78,12 +80,12 @@ def same_key(given: str | None, key: str | None) -> bool:
 
 
 def sign(key: str, text: str) -> str:
-    """What nobody can make without the key: its HMAC of a text."""
+    """The HMAC-SHA256 of a text under a key, in hexadecimal digits."""
     return hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()
 
 
 def check_origin(request: Request) -> None:
-    """ForgedError if a browser says that a request comes from another site."""
+    """Raise ForgedError if a browser says that a request comes from another site."""
     origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
     if site not in (None, "same-origin", "none"):
         raise ForgedError
@@ -97,7 +99,14 @@ def check_origin(request: Request) -> None:
 class Cookie:
     """A cookie that no script reads, sent over HTTPS alone unless the service runs without.
 
-    It lasts for so many ``seconds``, or (None) until the browser is closed.
+    Parameters
+    ----------
+    name
+        Its name; over HTTPS ``__Host-`` stands before it.
+    samesite
+        Whether it comes with links from other sites (``"lax"``) or not.
+    seconds
+        How long it lasts; None: until the browser is closed.
     """
 
     name: str
@@ -126,10 +135,14 @@ class Cookie:
 
 class RateLimiter:
     """Token buckets: a client may make ``a_minute`` requests at once, and as many again in every
-    minute.
+    minute. Threads may share it.
 
-    Those that were not seen for longest are forgotten, so that memory is bounded. Threads may share
-    it.
+    Parameters
+    ----------
+    a_minute
+        How many requests a client may make in a minute.
+    clients
+        How many clients are remembered; those that were not seen for longest are forgotten first.
 
     Examples
     --------
@@ -145,30 +158,45 @@ class RateLimiter:
         self._lock = threading.Lock()
 
     def wait(self, client: str, cost: float = 1.0, now: float | None = None) -> float:
-        """Take ``cost`` from a client's bucket; 0, or the seconds until there is enough in it, if
-        nothing was taken.
+        """Take ``cost`` from the bucket of a client, if there is enough in it.
+
+        Parameters
+        ----------
+        client
+            Whose bucket.
+        cost
+            How many requests it counts as; more than a full bucket counts as that.
+        now
+            The time in seconds; by default that of a monotonic clock.
+
+        Returns
+        -------
+        float
+            0 if it was taken, else the seconds until there is enough.
         """
         now, rate = time.monotonic() if now is None else now, self.a_minute / 60
         cost = min(cost, self.a_minute)
         with self._lock:
             left, then = self._left.pop(client, (float(self.a_minute), now))
             left = min(self.a_minute, left + (now - then) * rate)
-            short = cost - left
-            self._left[client] = (left if short > 0 else left - cost, now)
-            while len(self._left) > self.clients:
+            short = max(cost - left, 0.0)
+            self._left[client] = (left if short else left - cost, now)
+            if len(self._left) > self.clients:
                 self._left.popitem(last=False)
-        return max(short / rate, 0.0)
+        return short / rate
 
 
 class Guard:
-    """ASGI middleware around everything; see the module.
+    """ASGI middleware around the whole application; see the module.
 
     Parameters
     ----------
     app
         The application inside.
-    settings, metrics
-        Its limits, and where requests are counted.
+    settings
+        Its limits.
+    metrics
+        Where requests are counted.
     """
 
     def __init__(self, app: ASGIApp, settings: WebSettings, metrics: Metrics) -> None:
@@ -286,10 +314,6 @@ def _method(scope: Scope) -> str:
 
 def _place(error: BaseException) -> str:
     """Where an error was raised, without what it says."""
-    frames = traceback.extract_tb(error.__traceback__)[-3:]
-    return (
-        " < ".join(
-            f"{frame.filename.rpartition('/')[2]}:{frame.lineno}" for frame in reversed(frames)
-        )
-        or "-"
-    )
+    frames = reversed(traceback.extract_tb(error.__traceback__)[-3:])
+    places = [f"{frame.filename.rpartition('/')[2]}:{frame.lineno}" for frame in frames]
+    return " < ".join(places) or "-"

@@ -17,27 +17,24 @@ __all__ = ["interview_state", "offered", "schema_state", "supposed_state", "veri
 
 
 def interview_state(session: Session) -> models.InterviewState:
-    """All that is to be known of a session."""
+    """Describe an interview: what is known, decided, offered and asked next."""
     interview, record = session.interview, session.record
-    return models.InterviewState(
-        **dict(offered(session)),
-        id=session.id,
-        language=interview.language,
-        asking=session.asking,
-        stopped=session.stopped,
-        went_on=session.went_on,
-        facts=dict(interview.log.facts),
-        declined=list(interview.log.declined),
-        flags=list(interview.flags),
-        decision=_decision(record),
-        standing=_standing(record),
-        question=_question(record),
-        overlay=_overlay(interview.overlay),
-    )
+    words = {
+        "language": interview.language,
+        "asking": session.asking,
+        "facts": dict(interview.log.facts),
+        "declined": interview.log.declined,
+        "flags": interview.flags,
+        "decision": _decision(record),
+        "standing": _standing(record),
+        "question": _question(record),
+        "overlay": _overlay(interview.overlay),
+    }
+    return models.InterviewState.model_validate(vars(session) | _plans(record) | words)
 
 
-def offered(session: Session, k: int = 3) -> models.Offered:
-    """At most k plans of a session, or why there is none."""
+def offered(session: Session, k: int) -> models.Offered:
+    """Describe at most ``k`` plans of an interview, the best first, or why there is none."""
     record = session.record if k == session.record.k else InterviewRecord(session.interview, k)
     return models.Offered(seq=session.seq, chosen=session.chosen, **_plans(record))
 

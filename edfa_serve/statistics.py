@@ -1,5 +1,6 @@
-"""What the operator sees of many interviews: counts alone, in one pass over the store, in bounded
-memory.
+"""What the operator sees of many interviews: counts, made in one pass and in bounded memory.
+
+``summarise`` counts; ``hide_small`` hides groups in which single people could be recognised.
 """
 
 from collections import Counter
@@ -22,8 +23,14 @@ MOST_LEVELS = 50  # of a group
 class LetterDue:
     """An interview in which a refusal was shown and no letter was written.
 
-    ``until`` is the end of its 30 days; ``decided`` is the day of the decision, empty if none was
-    declared.
+    Parameters
+    ----------
+    interview
+        The id of the interview.
+    shown, until
+        When the refusal was shown first, and the end of the 30 days for the letter; in UTC.
+    decided
+        The day of the decision; empty if none was declared.
     """
 
     interview: str
@@ -36,12 +43,27 @@ class LetterDue:
 class Summary:
     """Counts of interviews.
 
-    ``days`` by the day they began; ``steps`` by the number of questions that were put, and how they
-    stand: ``"act"`` (they may act), ``"stopped"`` or ``"open"``. ``declined`` and ``asked`` by
-    feature. ``acting`` people may act, ``let_down`` of them reported that the plan did not hold,
-    ``other_let_down`` others did. ``groups`` by feature and level: people, refused ones, and those
-    who may act. ``due`` are the first letters due, ``overdue`` how many are past their time,
-    ``owed`` how many there are at all.
+    Parameters
+    ----------
+    interviews, finished
+        How many there are, and how many are finished.
+    days
+        Interviews by the day they began, such as ``2026-03-01``.
+    steps
+        Interviews by the number of questions that were put and how they stand: ``"act"`` (the
+        person was told that they may act), ``"stopped"`` or ``"open"``.
+    asked, declined
+        How often each feature was asked or told, and declined.
+    acting
+        People who were told that they may act.
+    let_down, other_let_down
+        How many of these, and how many others, reported that the plan did not hold.
+    groups
+        By feature and level: people, refused ones, and those who may act.
+    due
+        The first ``MOST_DUE`` letters that are due.
+    owed, overdue
+        How many letters are due at all, and how many of them are past their time.
     """
 
     interviews: int = 0
@@ -60,8 +82,8 @@ class Summary:
 
 
 def groups_of(schema: Schema, own: str | None) -> tuple[str, ...]:
-    """The features whose levels make groups: that of the certificates, and the sensitive ones that
-    have levels.
+    """The features whose levels make groups: ``own``, by which certificates are made (None: there
+    is none), and the sensitive ones that have levels.
     """
     sensitive = [
         feature.name for feature in schema if feature.sensitive and feature.kind != "continuous"
@@ -72,7 +94,22 @@ def groups_of(schema: Schema, own: str | None) -> tuple[str, ...]:
 def summarise(
     records: Iterable[StoredInterview], groups: Iterable[str], refused: Iterable[str]
 ) -> Summary:
-    """Count interviews; ``groups`` are features, ``refused`` the outcomes that are a refusal."""
+    """Count interviews.
+
+    Parameters
+    ----------
+    records
+        The interviews, in the order of their beginning.
+    groups
+        The features whose levels make groups.
+    refused
+        The outcomes that are a refusal.
+
+    Returns
+    -------
+    Summary
+        The counts.
+    """
     summary, names, bad = Summary(), tuple(groups), {*refused}
     for record in records:
         _count(summary, record, names, bad)
@@ -82,7 +119,7 @@ def summarise(
 def _count(
     summary: Summary, record: StoredInterview, groups: tuple[str, ...], refused: set[str]
 ) -> None:
-    facts, shown, put = _facts(record), record.of("shown"), record.of("answer", "decline")
+    shown, put = record.of("shown"), record.of("answer", "decline")
     summary.interviews += 1
     summary.finished += record.finished
     summary.days[record.began.date().isoformat()] += 1
@@ -97,27 +134,26 @@ def _count(
     if record.of("let_down"):
         summary.let_down += acting
         summary.other_let_down += not acting
+    facts = _facts(record) if shown else {}
     for name in groups:
-        if isinstance(level := facts.get(name), str | int | float) and shown:
+        if isinstance(level := facts.get(name), str | int | float):
             levels = summary.groups.setdefault(name, {})
             label = str(level) if str(level) in levels or len(levels) < MOST_LEVELS else "others"
-            cell = levels.setdefault(label, [0, 0, 0])
             last = shown[-1].content.get("outcome") in refused
-            for part, true in enumerate((True, last, acting)):
-                cell[part] += true
+            cell = levels.get(label, [0, 0, 0])
+            levels[label] = [cell[0] + 1, cell[1] + last, cell[2] + acting]
     refusals = [event.time for event in shown if event.content.get("refusal_shown")]
     if refusals and not record.of("letter"):
         until = refusals[0] + CLOCK
         summary.owed += 1
         summary.overdue += until < utc_now()
-        # records come in the order of their beginning: the oldest are listed
         if len(summary.due) < MOST_DUE:
-            days = [str(event.content.get("date", "")) for event in record.of("decided")]
-            summary.due.append(LetterDue(record.id, refusals[0], until, days[-1] if days else ""))
+            days = ["", *(str(event.content.get("date", "")) for event in record.of("decided"))]
+            summary.due.append(LetterDue(record.id, refusals[0], until, days[-1]))
 
 
 def _facts(record: StoredInterview) -> dict[str, object]:
-    """What was told, and not taken back."""
+    """The facts that were told and not taken back."""
     facts: dict[str, object] = {}
     for event in record.of("start", "answer", "undo"):
         if event.kind != "undo":
@@ -127,15 +163,27 @@ def _facts(record: StoredInterview) -> dict[str, object]:
     return facts
 
 
-def hide_small(levels: Mapping[str, list[int]], least: int = LEAST) -> dict[str, list[int] | None]:
-    """The cells of a group, None where there are fewer than ``least`` people.
+def hide_small(levels: Mapping[str, list[int]]) -> dict[str, list[int] | None]:
+    """Hide the cells of a group that have fewer than ``LEAST`` people.
 
     If just one is hidden, the smallest other one is too: it could be worked out from the total.
 
+    Parameters
+    ----------
+    levels
+        People, refused ones and those who may act, by level.
+
+    Returns
+    -------
+    dict
+        The same; None for a level that is hidden.
+
+    Examples
+    --------
     >>> hide_small({"a": [50, 9, 1], "b": [30, 2, 0], "c": [3, 1, 0]})
     {'a': [50, 9, 1], 'b': None, 'c': None}
     """
-    shown = {level: cell for level, cell in levels.items() if cell[0] >= least}
+    shown = {level: cell for level, cell in levels.items() if cell[0] >= LEAST}
     if len(levels) - len(shown) == 1 and shown:
         del shown[min(shown, key=lambda level: shown[level][0])]
     return {level: shown.get(level) for level in levels}
