@@ -1,6 +1,4 @@
-"""``edfa letter`` writes the letter to somebody who was refused, from a receipt or a kept
-interview.
-"""
+"""``edfa letter``: the letter to somebody who was refused, from a receipt or a saved interview."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -81,9 +79,7 @@ def letter(
 def _check(
     template: str, out: Path, receipt: Path | None, interview: Path | None, key: Path | None
 ) -> Literal["us", "eu"]:
-    """Raise for options that do not go together, before any work is spent; else the kind of
-    letter.
-    """
+    """Check that the options go together before any work is spent, and return the template."""
     if (receipt is None) == (interview is None):
         raise SettingError("give one of --receipt FILE and --interview FILE")
     if interview is not None and key is not None:

@@ -1,19 +1,20 @@
 """The letter to somebody who was refused: why, from which facts, what would change it, and what
 they can do about it.
 
-What was decided, by whom and when is the operator's to declare; the reasons come from the decision
-itself. Nothing that a letter must say is left out silently: what is missing is an error that names
-it.
+``write_letter`` writes it about an interview, ``letter_of_receipt`` about a receipt. What was
+decided, by whom and when is the operator's to declare; the reasons come from the decision itself.
+Nothing that a letter must say is left out silently: what is missing is an error that names it.
 """
 
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
+from functools import cached_property
 from itertools import compress
 from numbers import Real
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.interview import Event, Interview
@@ -40,20 +41,30 @@ from edfa_serve.letters.words import (
 
 __all__ = ["Facts", "Letter", "letter_of_receipt", "receipt_id", "write_letter"]
 
-TEMPLATES: tuple[Template, ...] = ("us", "eu")
+TEMPLATES = get_args(Template)
+Kind = Literal["refusal", "request"]
 PAPER = {"us": "letter", "eu": "a4"}
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts of one person by what became of them; names in the card's order.
+    """The facts of one person by what became of them; names are in the order of the card.
 
-    ``used`` were shown to the model, with their values; ``unused`` were told and not shown to it.
-    ``unknown`` are facts the model would see and nobody has asked for or told, ``declined`` those
-    the person would not tell. ``needed`` may be asked for and are lacking: no sensitive one among
-    them, for no decision may wait for it. ``from_bureau`` and ``from_others`` say whether a used
-    fact comes from a credit bureau, or from another outside source; ``bureau_score`` whether one is
-    a score that the bureau has made.
+    Parameters
+    ----------
+    used
+        Facts that were shown to the model, with their values.
+    unused
+        Facts that were told and not shown to it.
+    unknown
+        Facts that the model would see and nobody has asked for or told.
+    declined
+        Facts that the person would not tell.
+    needed
+        Facts that are lacking and may be asked for. No sensitive one is among them: no decision may
+        wait for it.
+    sources
+        Where used facts come from, if not from the person.
     """
 
     used: Mapping[str, Any]
@@ -61,29 +72,29 @@ class Facts:
     unknown: tuple[str, ...]
     declined: tuple[str, ...]
     needed: tuple[str, ...]
-    from_bureau: bool
-    from_others: bool
-    bureau_score: bool = False
+    sources: frozenset[str]
+
+    @property
+    def from_bureau(self) -> bool:
+        """Whether a used fact comes from a credit bureau."""
+        return not self.sources.isdisjoint(BUREAU_SOURCES)
 
 
 def sort_facts(interview: Interview) -> Facts:
-    """Sort the facts of an interview."""
+    """Sort the facts of an interview by what became of them."""
     fitted, log = interview.fitted, interview.log
     schema, told, declined = fitted.schema, log.facts, log.declined
     shown = [*compress(schema.names, fitted.predictor.varies_)]
     lacking = [name for name in shown if name not in told]
     never = {*compress(schema.names, fitted.never_ask)}
     used = {name: _value(name, interview) for name in shown if name in told}
-    sources = {schema[name].source for name in used} - {""}
     return Facts(
         used=used,
         unused=tuple(name for name in schema.names if name in told and name not in used),
         unknown=tuple(name for name in lacking if name not in declined),
         declined=tuple(name for name in schema.names if name in declined),
         needed=tuple(name for name in lacking if name not in never and not schema[name].sensitive),
-        from_bureau=bool(sources & {*BUREAU_SOURCES}),
-        from_others=bool(sources - {*BUREAU_SOURCES}),
-        bureau_score="bureau score" in sources,
+        sources=frozenset(schema[name].source for name in used) - {""},
     )
 
 
@@ -97,16 +108,28 @@ def _value(name: str, interview: Interview) -> Any:
 
 @dataclass(frozen=True)
 class Letter:
-    """A letter, written.
+    """A written letter.
 
-    ``kind`` is ``"refusal"``, or ``"request"`` where nothing was decided because facts are lacking.
-    ``reasons`` are the reasons in words, ``plans`` the plans in words, ``html`` is the whole page.
-    ``receipt`` is the one that the letter names; the sender of the letter keeps it. ``audit`` is
-    what the operator's log needs to show later how the letter came about: contributions of all
-    facts, hashes of the people compared with, of the templates and of letter.toml.
+    Parameters
+    ----------
+    kind
+        ``"refusal"``, or ``"request"`` where nothing was decided because facts are lacking.
+    template, language
+        ``"us"`` or ``"eu"``; ``"en"`` or ``"de"``.
+    day
+        The day of the decision.
+    reasons, plans
+        The reasons and the plans in words, in the order of the letter.
+    html
+        The whole page.
+    receipt
+        The receipt that the letter names, which the sender keeps.
+    audit
+        What the operator's log needs to show later how the letter came about: contributions of all
+        facts, hashes of the people compared with, of the templates and of ``letter.toml``.
     """
 
-    kind: Literal["refusal", "request"]
+    kind: Kind
     template: Template
     language: str
     day: date
@@ -117,7 +140,20 @@ class Letter:
     audit: Mapping[str, Any]
 
     def write(self, path: str | Path) -> None:
-        """Write it to a file that ends in .html or .pdf; a PDF is printed by Chromium."""
+        """Write the letter to a file.
+
+        Parameters
+        ----------
+        path
+            Ends in .html, .htm or .pdf; a PDF is printed by Chromium.
+
+        Raises
+        ------
+        SettingError
+            If it has another ending.
+        UnavailableError
+            If a PDF is wanted and there is no Chromium.
+        """
         ending = Path(path).suffix.lower()
         if ending == ".pdf":
             print_pdf(self.html, path, self.day)
@@ -142,7 +178,7 @@ def write_letter(
     *,
     receipt: Receipt | None = None,
 ) -> Letter:
-    """The letter about an interview, in its language.
+    """Write the letter about an interview, in its language.
 
     Parameters
     ----------
@@ -183,33 +219,18 @@ def write_letter(
         interview.fitted.schema.index(name)
     if interview.supposed:
         raise DataError("a letter is for what was told, not for what was supposed")
-    facts = sort_facts(interview)
-    check_operator(operator, template, report=facts.from_bureau, score=facts.bureau_score)
+    facts, log = sort_facts(interview), interview.log
+    score = "bureau score" in facts.sources
+    check_operator(operator, template, report=facts.from_bureau, score=score)
     receipt = receipt or interview.receipt(time=str(operator.decision.date))
-    if receipt.advisor != interview.fitted.fingerprint or dict(receipt.facts) != dict(
-        interview.log.facts
-    ):
+    if receipt.advisor != interview.fitted.fingerprint or dict(receipt.facts) != dict(log.facts):
         raise MismatchError("the receipt is not of this interview")
-    if operator.decision.action == "incomplete":
-        return _Writer(interview, operator, template, receipt, facts, None).request()
-    reasons = None if operator.decision.own_reasons else _reasons(interview, operator)
-    return _Writer(interview, operator, template, receipt, facts, reasons).refusal()
+    return _Writer(interview, operator, template, receipt, facts).write()
 
 
 def receipt_id(receipt: Receipt) -> str:
-    """The name of a receipt in letters: 16 digits of the SHA-256 of what it says."""
+    """The name of a receipt in letters: 16 digits of the SHA-256 of its content."""
     return hashlib.sha256(receipt.payload()).hexdigest()[:16]
-
-
-def _reasons(interview: Interview, operator: Operator) -> Reasons:
-    """The model's reasons."""
-    if interview.decision.favourable:
-        raise DataError(
-            "this person is granted what they ask for by the system; if somebody else "
-            "refused, say so in letter.toml: "
-            "decision.decided_by, with their reasons"
-        )
-    return find_reasons(interview.assessment, operator.nameable)
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,44 +242,31 @@ class _Writer:
     template: Template
     receipt: Receipt
     facts: Facts
-    reasons: Reasons | None
 
     @property
     def language(self) -> str:
         return self.interview.language
 
-    def request(self) -> Letter:
-        """The letter that asks for lacking facts, where nothing was decided."""
-        lacking = [self._label(name) for name in self.facts.needed]
-        if not lacking:
+    @cached_property
+    def reasons(self) -> Reasons | None:
+        """The model's reasons; None if nothing was decided, or on other grounds."""
+        taken = self.operator.decision
+        if taken.action == "incomplete" or taken.own_reasons:
+            return None
+        if self.interview.decision.favourable:
             raise DataError(
-                "decision.action is incomplete, but no fact that may be asked for is "
-                "lacking; the application is to be "
-                "decided"
+                "this person is granted what they ask for by the system; if somebody else "
+                "refused, say so in letter.toml: "
+                "decision.decided_by, with their reasons"
             )
-        return self._letter("request", {"lacking": lacking}, (), ())
+        return find_reasons(self.interview.assessment, self.operator.nameable)
 
-    def refusal(self) -> Letter:
-        """The letter that gives the reasons of a refusal."""
-        reasons, decision = self._reason_lines(), self.interview.decision
-        # somebody else's reasons are told with nobody's plans
-        record = None if self.reasons is None else InterviewRecord(self.interview, self.receipt.k)
-        plans = [self._plan(offered) for offered in record.plans] if record else []
-        content = {
-            "reasons": reasons,
-            "only_one": self.reasons is not None and len(self.reasons.values.ranked) == 1,
-            "plans": plans,
-            "no_plan": record.no_plan_text if record else "",
-            "certificate": self._certificate() if plans else "",
-            "estimate": write_estimate(decision.probability, decision.threshold, self.language),
-            "compared": self.reasons.values.people if self.reasons else 0,
-        }
-        lines = tuple(line["text"] for line in reasons)
-        return self._letter("refusal", content, lines, tuple(plan["text"] for plan in plans))
-
-    def _letter(
-        self, kind: Any, content: dict[str, Any], reasons: tuple[str, ...], plans: tuple[str, ...]
-    ) -> Letter:
+    def write(self) -> Letter:
+        """Write the letter."""
+        taken = self.operator.decision
+        kind: Kind = "request" if taken.action == "incomplete" else "refusal"
+        content = self._request() if kind == "request" else self._refusal()
+        reasons = tuple(line["text"] for line in content.get("reasons", ()))
         document, templates = render_letter(
             self._common(kind) | content,
             self.template,
@@ -266,13 +274,47 @@ class _Writer:
             self.operator.templates,
             ecoa=self.template == "us" and kind == "refusal",
         )
-        assert self.operator.decision.date is not None  # noqa: S101 - check_operator has seen to it
-        day, audit = self.operator.decision.date, self._audit(kind, document, templates, reasons)
+        assert taken.date is not None  # noqa: S101 - check_operator has seen to it
         return Letter(
-            kind, self.template, self.language, day, reasons, plans, document, self.receipt, audit
+            kind=kind,
+            template=self.template,
+            language=self.language,
+            day=taken.date,
+            reasons=reasons,
+            plans=tuple(plan["text"] for plan in content.get("plans", ())),
+            html=document,
+            receipt=self.receipt,
+            audit=self._audit(kind, document, templates, reasons),
         )
 
-    def _common(self, kind: str) -> dict[str, Any]:
+    def _request(self) -> dict[str, Any]:
+        """What a letter says that asks for lacking facts."""
+        lacking = [self._label(name) for name in self.facts.needed]
+        if not lacking:
+            raise DataError(
+                "decision.action is incomplete, but no fact that may be asked for is "
+                "lacking; the application is to be "
+                "decided"
+            )
+        return {"lacking": lacking}
+
+    def _refusal(self) -> dict[str, Any]:
+        """What a letter says that gives the reasons of a refusal."""
+        decision, reasons = self.interview.decision, self.reasons
+        # somebody else's reasons are told with nobody's plans
+        record = InterviewRecord(self.interview, self.receipt.k) if reasons else None
+        plans = [self._plan(offered) for offered in record.plans] if record else []
+        return {
+            "reasons": self._reason_lines(),
+            "only_one": reasons is not None and len(reasons.values.ranked) == 1,
+            "plans": plans,
+            "no_plan": record.no_plan_text if record else "",
+            "certificate": self._certificate() if plans else "",
+            "estimate": write_estimate(decision.probability, decision.threshold, self.language),
+            "compared": reasons.values.people if reasons else 0,
+        }
+
+    def _common(self, kind: Kind) -> dict[str, Any]:
         """What every template may use."""
         operator, schema, language = self.operator, self.interview.fitted.schema, self.language
         declared = {name: asdict(getattr(operator, name)) for name in SECTIONS}
@@ -294,7 +336,7 @@ class _Writer:
             },
             "flags": list(self.interview.flags),
             "from_bureau": self.facts.from_bureau or operator.bureau.used,
-            "from_others": self.facts.from_others,
+            "from_others": bool(self.facts.sources - {*BUREAU_SOURCES}),
             "receipt": {
                 "id": receipt_id(self.receipt),
                 "day": self._receipt_day(),
@@ -403,19 +445,35 @@ class _Writer:
 
 def letter_of_receipt(
     fitted: FittedAdvisor,
-    receipt: Receipt | str,
+    receipt: Receipt,
     operator: Operator,
     template: Template = "us",
     *,
     language: str | None = None,
     key: bytes | None = None,
 ) -> Letter:
-    """Verify a receipt, an object or its JSON, and write the letter about its interview.
+    """Verify a receipt and write the letter about its interview.
 
-    ``language`` is the receipt's own by default; with ``key``, the signature must be right.
-    MismatchError if the receipt does not hold.
+    Parameters
+    ----------
+    fitted
+        What the advisor has learnt that the receipt is of.
+    receipt
+        The receipt that the person was handed.
+    operator, template
+        As for ``write_letter``.
+    language
+        The language of the letter; by default that of the receipt.
+    key
+        The operator's key; the receipt must then be signed with it.
+
+    Raises
+    ------
+    MismatchError
+        If the receipt does not hold.
+    SettingError, DataError
+        As for ``write_letter``.
     """
-    receipt = Receipt.from_json(receipt) if isinstance(receipt, str) else receipt
     verification = verify(fitted, receipt, key)
     if not verification.holds:
         raise MismatchError(

@@ -19,6 +19,7 @@ from webpage import checked
 import edfa
 from edfa.advice.assessment import Assessment
 from edfa.advice.principal import find_reasons
+from edfa.advice.receipt import Receipt
 from edfa.errors import (
     DataError,
     MismatchError,
@@ -652,8 +653,8 @@ def test_the_same_receipt_and_the_same_declarations_give_the_same_bytes(tmp_path
     interview, key = refused(n=1)[0], b"k" * 16
     receipt = interview.receipt(key=key)
     letters = [
-        letter_of_receipt(german().fitted, text, declare(tmp_path), key=key)
-        for text in (receipt, receipt.to_json())
+        letter_of_receipt(german().fitted, same, declare(tmp_path), key=key)
+        for same in (receipt, Receipt.from_json(receipt.to_json()))
     ]
     assert letters[0].html == letters[1].html
     assert letters[0].audit == letters[1].audit
@@ -675,7 +676,7 @@ def test_no_letter_for_a_receipt_that_does_not_hold(tmp_path):
     raised = json.loads(receipt.to_json())
     raised["decision"]["probability"] += 0.01
     for wrong, key in (
-        (json.dumps(raised), None),
+        (Receipt.from_json(json.dumps(raised)), None),
         (receipt, b"k" * 16),
         (replace(receipt, advisor="another"), None),
     ):
