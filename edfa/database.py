@@ -22,10 +22,23 @@ BUSY_SECONDS = 60.0  # to wait for another writer
 class Database:
     """A database with tables of one version; ``open`` opens or begins one.
 
-    Threads and processes may share it. A subclass names its tables in ``metadata``, and in
-    ``about`` the one of two columns, name and value, that holds the version in the row
-    ``version_name``. All transactions of SQLite are begun explicitly: one that writes has the
-    right to from its beginning, so that two writers wait for each other instead of failing.
+    Threads and processes may share it. All transactions of SQLite are begun explicitly: one that
+    writes has the right to from its beginning, so that two writers wait for each other instead of
+    failing.
+
+    Attributes
+    ----------
+    metadata : sqlalchemy.MetaData
+        The tables, which a subclass names.
+    about : sqlalchemy.Table
+        The table of two columns, name and value, that holds the version in the row
+        ``version_name``.
+    version, version_name
+        The version of the tables, and the name of its row.
+    engine : sqlalchemy.Engine
+        The connections.
+    name : str
+        The path or URL, without a password.
 
     Examples
     --------
@@ -53,10 +66,8 @@ class Database:
     def __init__(self, engine: sa.Engine) -> None:
         self.engine = engine
         self._writer = engine.execution_options(writes=True)
-        url = engine.url
-        self.name = (
-            str(url.database) if engine.dialect.name == "sqlite" else url.render_as_string()
-        )  # without a password
+        file, url = engine.dialect.name == "sqlite", engine.url
+        self.name = str(url.database) if file else url.render_as_string()  # without a password
 
     @classmethod
     def open(cls, place: str | Path) -> Self:
@@ -99,13 +110,25 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A connection to read from; everything read in the block is of one moment."""
+        """A connection to read from; everything read in the block is of one moment.
+
+        Yields
+        ------
+        sqlalchemy.Connection
+            It is given back at the end of the block.
+        """
         with typed(self.name, "read"), self.engine.begin() as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        """One transaction: all of the block is written, or nothing if it raises."""
+        """One transaction: all of the block is written, or nothing if it raises.
+
+        Yields
+        ------
+        sqlalchemy.Connection
+            What is written through it is committed at the end of the block.
+        """
         with (
             typed(self.name, "written"),
             self._writer.connect() as connection,
@@ -115,7 +138,7 @@ class Database:
             self.commit(transaction)
 
     def commit(self, transaction: sa.RootTransaction) -> None:
-        """End a transaction of ``writing``."""
+        """End a transaction of ``writing``; a subclass may let others work meanwhile."""
         transaction.commit()
 
     def _make_tables(self) -> None:
@@ -137,8 +160,10 @@ class Database:
 
 
 def _connect(place: str | Path, *, durable: bool) -> sa.Engine:
-    """An engine for a path or URL; SQLite waits for other writers, and readers do not wait for
-    them.
+    """Make an engine for a path or URL.
+
+    SQLite waits ``BUSY_SECONDS`` for other writers, and readers do not wait for them. ``durable``
+    is as in ``Database``.
     """
     url = _url(place)
     if url.get_backend_name() == "postgresql":
@@ -171,7 +196,22 @@ def _connect(place: str | Path, *, durable: bool) -> sa.Engine:
 
 @contextmanager
 def typed(name: str, what: str) -> Iterator[None]:
-    """What goes wrong with a disk or a server, in one line; ``what`` is "read" or "written"."""
+    """Turn what goes wrong with a disk or a server in the block into an error of one line.
+
+    Parameters
+    ----------
+    name
+        The name of the database.
+    what
+        What is done with it in the block, ``"read"`` or ``"written"``.
+
+    Raises
+    ------
+    UnavailableError
+        If the disk or the server does not answer.
+    UnreadableError
+        If it is no database of edfa, or damaged.
+    """
     try:
         yield
     except sa.exc.IntegrityError:

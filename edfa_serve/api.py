@@ -24,9 +24,9 @@ from edfa.advice.verify import verify as verify_receipt
 from edfa.errors import EdfaError, FactError, UnknownNameError, UnreadableError
 from edfa_serve import models, states
 from edfa_serve.decisions import decide, read_taken
-from edfa_serve.operator_access import check_operator, has_key, settings_of
 from edfa_serve.problems import FieldsError, ProblemError, pointer, responses
 from edfa_serve.rendering import writes_letters
+from edfa_serve.security import check_operator, has_key, settings_of
 from edfa_serve.service import AUDIT, Service, Session
 from edfa_serve.settings import WebSettings
 from edfa_serve.turns import TURNS

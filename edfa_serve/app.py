@@ -26,10 +26,9 @@ from edfa_serve import api
 from edfa_serve.decisions import LetterWriter
 from edfa_serve.metrics import CONTENT_TYPE, Metrics
 from edfa_serve.operator import add_operator
-from edfa_serve.operator_access import check_operator
 from edfa_serve.pages import add_pages
 from edfa_serve.problems import FieldProblem, Problem, handle_error, problem_of, respond, responses
-from edfa_serve.security import Guard
+from edfa_serve.security import Guard, check_operator
 from edfa_serve.service import Service
 from edfa_serve.settings import WebSettings
 from edfa_serve.store import InterviewStore

@@ -1,5 +1,7 @@
 """``edfa serve``: the applicant's page, the operator's view and the JSON API around a saved
 advisor.
+
+``serve`` is the command; each process that serves calls ``application``.
 """
 
 import importlib.util
@@ -21,6 +23,8 @@ from edfa.errors import MissingExtraError, SettingError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+
+    from edfa_serve.settings import WebSettings
 
 __all__ = ["application", "serve"]
 
@@ -102,14 +106,15 @@ def serve(
         raise SettingError(f"--insecure serves this machine alone: --host 127.0.0.1, not {host}")
     if not insecure and certificate is None and proxy is None:
         raise SettingError(
-            "answers need HTTPS: give --certificate and --private-key, or --proxy ADDRESS "
-            "of one that has them; "
-            "or try it on this machine with --insecure"
+            "answers need HTTPS: give --certificate and --private-key, or --proxy ADDRESS of one "
+            "that has them; or try it on this machine with --insecure"
         )
     if any(importlib.util.find_spec(name) is None for name in ("fastapi", "uvicorn")):
         raise MissingExtraError("the service", "web")
     os.environ.update(dict.fromkeys(ONE_THREAD, "1"))  # requests have a thread each already
-    check_options(options)
+    read_options(options)  # what is wrong is said before any process is started
+    if not folder.is_dir():
+        load_advisor(folder)  # which says what is wrong
     os.environ[OPTIONS] = json.dumps(options)
     _start_logging()
     _run(
@@ -129,7 +134,15 @@ def serve(
 
 
 def _run(workers: int, **settings: Any) -> None:
-    """Serve until somebody ends it, in this process or in several."""
+    """Serve until the process is ended, in this process or in several.
+
+    Parameters
+    ----------
+    workers
+        How many processes serve.
+    settings
+        Settings of ``uvicorn.Config``.
+    """
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
@@ -153,53 +166,78 @@ def _run(workers: int, **settings: Any) -> None:
         Multiprocess(config, sockets=[listening], **target).run()
 
 
-def check_options(options: dict[str, Any]) -> None:
-    """Raise whatever is wrong with the options before any process is started."""
-    from edfa.advice.receipt import read_key
+def read_options(options: dict[str, Any]) -> "tuple[WebSettings, bytes | None]":
+    """Read the options that ``edfa serve`` was given.
 
-    for name in ("keep", "keep_finished"):
-        read_time(options[name], name)
-    for name in ("key", "operator_key"):
-        if options[name]:
-            read_key(options[name])
-    if not Path(options["folder"]).is_dir():
-        load_advisor(Path(options["folder"]))  # which says what is wrong
+    Parameters
+    ----------
+    options
+        The options by name, as plain JSON; files by their paths.
 
+    Returns
+    -------
+    settings : WebSettings
+        How to serve.
+    key : bytes or None
+        The key that receipts are signed with, if any.
 
-def application() -> "FastAPI":
-    """The application of this process, from the options that ``edfa serve`` left; connections are
-    its own.
+    Raises
+    ------
+    SettingError, UnreadableError
+        If an option cannot be, or its file cannot be read.
     """
     from edfa.advice.receipt import read_key
     from edfa.commands.certify import MONITOR_FILE
+    from edfa_serve.settings import WebSettings
+
+    kept = {name: read_time(options[name], name) for name in ("keep", "keep_finished")}
+    keys = {name: read_key(options[name]) for name in ("key", "operator_key") if options[name]}
+    operator = keys.get("operator_key")
+    settings = WebSettings(
+        secure=not options["insecure"],
+        operator_key=None if operator is None else operator.decode("utf-8", "replace"),
+        letter=Path(options["letter"]) if options["letter"] else None,
+        letter_template=options["letter_template"],
+        keep_unfinished=kept["keep"],
+        keep_finished=kept["keep_finished"],
+        requests_a_minute=options["rate"],
+        monitor=Path(options["folder"]) / MONITOR_FILE,
+    )
+    return settings, keys.get("key")
+
+
+def application() -> "FastAPI":
+    """Make the application of this process from the options that ``edfa serve`` left in the
+    environment; its connections to the store are its own.
+    """
     from edfa_serve.app import create_app
     from edfa_serve.service import Service
-    from edfa_serve.settings import WebSettings
     from edfa_serve.store import InterviewStore
 
     _start_logging()
     options = json.loads(os.environ[OPTIONS])
-    folder = Path(options["folder"])
-    operator = options["operator_key"]
-    settings = WebSettings(
-        secure=not options["insecure"],
-        operator_key=read_key(operator).decode("utf-8", "replace") if operator else None,
-        letter=Path(options["letter"]) if options["letter"] else None,
-        letter_template=options["letter_template"],
-        keep_unfinished=read_time(options["keep"], "keep"),
-        keep_finished=read_time(options["keep_finished"], "keep_finished"),
-        requests_a_minute=options["rate"],
-        monitor=folder / MONITOR_FILE,
-    )
-    key = read_key(options["key"]) if options["key"] else None
-    return create_app(
-        Service(load_advisor(folder), InterviewStore.open(options["store"]), key), settings
-    )
+    settings, key = read_options(options)
+    advisor = load_advisor(Path(options["folder"]))
+    return create_app(Service(advisor, InterviewStore.open(options["store"]), key), settings)
 
 
 def read_time(text: str, name: str) -> timedelta:
-    """A length of time such as ``30d``.
+    """Read a length of time such as ``30d``.
 
+    Parameters
+    ----------
+    text
+        A number of hours, days or weeks: ``12h``, ``30d``, ``8w``.
+    name
+        The option, which begins the message of the error.
+
+    Raises
+    ------
+    SettingError
+        If it is no such text.
+
+    Examples
+    --------
     >>> read_time("30d", "keep"), read_time("12h", "keep")
     (datetime.timedelta(days=30), datetime.timedelta(seconds=43200))
     """

@@ -140,9 +140,8 @@ def _check(session: Session, record: StoredInterview, taken: Taken) -> None:
     by_model = taken.action == "refused" and not taken.own_reasons
     if by_model and session.interview.decision.favourable:
         raise DataError(
-            "decided_by: the system grants this person what they ask for; if somebody "
-            "else refused, they give their "
-            "own reasons"
+            "decided_by: the system grants this person what they ask for; if somebody else "
+            "refused, they give their own reasons"
         )
 
 

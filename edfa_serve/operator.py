@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import parse_qs
 
 from fastapi import APIRouter, FastAPI, Request
 from starlette.concurrency import run_in_threadpool
@@ -20,19 +21,18 @@ from edfa.errors import EdfaError, SettingError
 from edfa.reading import parse, read_resource
 from edfa_serve.decisions import TEXTS, decide, read_taken
 from edfa_serve.letters.settings import Taken
-from edfa_serve.operator_access import (
+from edfa_serve.problems import ProblemError
+from edfa_serve.rendering import HEADERS, LETTER_HEADERS, fill, writes_letters
+from edfa_serve.security import (
     OPENS,
     check_form,
     check_operator,
+    check_origin,
     csrf_of,
     give_cookie,
-    page,
-    read_fields,
+    same_key,
     settings_of,
 )
-from edfa_serve.problems import ProblemError
-from edfa_serve.rendering import HEADERS, LETTER_HEADERS, writes_letters
-from edfa_serve.security import check_origin, same_key
 from edfa_serve.service import Service, retry
 from edfa_serve.settings import WebSettings
 from edfa_serve.statistics import LEAST, Summary, groups_of, hide_small, summarise
@@ -40,6 +40,7 @@ from edfa_serve.store import ConflictError, StoredInterview, UnknownInterviewErr
 
 __all__ = ["add_operator"]
 
+MOST_FIELDS = 20
 DAYS = 30  # that are counted
 FRESH = 10.0  # seconds that counts are shown before interviews are counted again
 router = APIRouter(include_in_schema=False)
@@ -54,6 +55,22 @@ def add_operator(app: FastAPI) -> None:
     """
     app.state.counted = Counted(app.state.service)
     app.include_router(router)
+
+
+def page(status: int = 200, **context: Any) -> HTMLResponse:
+    """Render a page of the view; ``context`` is what its template shows."""
+    defaults = {"summary": None, "events": None, "error": "", "interview": "", "wrong": ""}
+    return fill("operator.html", status, defaults | context)
+
+
+async def read_fields(request: Request) -> dict[str, str]:
+    """Read the fields of a form, the first of each name; a body that is no form has none."""
+    body = (await request.body()).decode("utf-8", "replace")
+    try:
+        fields = parse_qs(body, max_num_fields=MOST_FIELDS)
+    except ValueError:  # more fields than any form of ours has
+        return {}
+    return {name: values[0].strip() for name, values in fields.items()}
 
 
 class Counted:

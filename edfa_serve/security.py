@@ -1,6 +1,10 @@
 """What every request passes: an id, limits on its size and number, safe headers, a line in the log.
 
-``Guard`` is the middleware; cookies, signatures and the check of a request's origin are here too.
+``Guard`` is the middleware. Cookies, signatures, the check of a request's origin and that of the
+operator are here too. The operator's view is opened by their key, sent as ``Authorization: Bearer
+KEY`` or once through a form, which sets a cookie for an hour. There is no account and nothing is
+stored: the cookie is its own time of expiry, signed with the key.
+
 The line names the request's id, method, route template, status, milliseconds and the kinds of
 events. It never has an answer, a token, an address, a query string or the text of an error.
 """
@@ -26,11 +30,26 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from edfa_serve.metrics import Metrics
-from edfa_serve.problems import ForgedError, handle_error, problem_of, respond
+from edfa_serve.problems import ForgedError, ProblemError, handle_error, problem_of, respond
 from edfa_serve.service import happened
 from edfa_serve.settings import WebSettings
 
-__all__ = ["Cookie", "Guard", "RateLimiter", "bearer", "check_origin", "same_key", "sign"]
+__all__ = [
+    "OPENS",
+    "Cookie",
+    "Guard",
+    "RateLimiter",
+    "bearer",
+    "check_form",
+    "check_operator",
+    "check_origin",
+    "csrf_of",
+    "give_cookie",
+    "has_key",
+    "same_key",
+    "settings_of",
+    "sign",
+]
 
 LOG = logging.getLogger("edfa_serve")
 HEADERS = {
@@ -131,6 +150,77 @@ class Cookie:
 
     def _name(self, request: Request) -> str:
         return f"__Host-{self.name}" if request.app.state.settings.secure else self.name
+
+
+OPENS = Cookie("edfa-operator", "strict", seconds=3600)
+
+
+def check_operator(request: Request, *, by_cookie: bool = True) -> None:
+    """Check that a request comes from the operator.
+
+    Parameters
+    ----------
+    request
+        The request.
+    by_cookie
+        Whether the cookie that was given for the key will do, or only the key itself.
+
+    Raises
+    ------
+    ProblemError
+        If it has no key (nor cookie), or if the service has none, so that the view is closed.
+    """
+    key = settings_of(request).operator_key
+    if key is None:
+        raise ProblemError("closed")
+    if has_key(request):
+        return
+    until, _, _ = (cookie := OPENS.read(request)).partition(".")
+    valid = until.isascii() and until.isdecimal() and len(until) < 12 and int(until) > time.time()
+    if not (by_cookie and valid and same_key(cookie, _signed(until, key))):
+        raise ProblemError("no-operator", "send Authorization: Bearer KEY")
+
+
+def has_key(request: Request) -> bool:
+    """Whether a request sends the operator's key itself, which no other site can."""
+    sent = bearer(request.headers.get("authorization"))
+    return same_key(sent, settings_of(request).operator_key)
+
+
+def settings_of(request: Request) -> WebSettings:
+    """The settings of the application that a request came to."""
+    settings: WebSettings = request.app.state.settings
+    return settings
+
+
+def _signed(until: object, key: str) -> str:
+    return f"{until}.{sign(key, f'operator {until}')}"
+
+
+def give_cookie(request: Request, response: Response, key: str) -> None:
+    """Let the browser open the view for an hour."""
+    OPENS.give(request, response, _signed(int(time.time()) + (OPENS.seconds or 0), key))
+
+
+def csrf_of(request: Request) -> str:
+    """The field against forged forms, derived from the cookie; empty if the key itself was sent."""
+    cookie, key = OPENS.read(request), settings_of(request).operator_key or ""
+    return sign(key, f"csrf {cookie}")[:32] if cookie else ""
+
+
+def check_form(request: Request, fields: dict[str, str]) -> None:
+    """Check that a form may be acted on.
+
+    Raises
+    ------
+    ProblemError
+        If it does not come from the operator, not from our own page, or was made for another
+        cookie.
+    """
+    check_operator(request)
+    check_origin(request)
+    if not has_key(request) and not same_key(fields.get("csrf"), csrf_of(request)):
+        raise ForgedError
 
 
 class RateLimiter:

@@ -189,7 +189,7 @@ class InterviewStore(Database):
             The token, which is stored nowhere.
         """
         token, now = secrets.token_urlsafe(TOKEN_BYTES), utc_now()
-        row = {
+        row: dict[str, Any] = {
             "id": interview or uuid.uuid4().hex,
             "token": _digest(token),
             "advisor": advisor,

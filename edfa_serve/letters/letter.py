@@ -255,9 +255,8 @@ class _Writer:
             return None
         if self.interview.decision.favourable:
             raise DataError(
-                "this person is granted what they ask for by the system; if somebody else "
-                "refused, say so in letter.toml: "
-                "decision.decided_by, with their reasons"
+                "this person is granted what they ask for by the system; if somebody else refused, "
+                "say so in letter.toml: decision.decided_by, with their reasons"
             )
         return find_reasons(self.interview.assessment, self.operator.nameable)
 
@@ -272,7 +271,6 @@ class _Writer:
             self.template,
             self.language,
             self.operator.templates,
-            ecoa=self.template == "us" and kind == "refusal",
         )
         assert taken.date is not None  # noqa: S101 - check_operator has seen to it
         return Letter(
@@ -292,9 +290,8 @@ class _Writer:
         lacking = [self._label(name) for name in self.facts.needed]
         if not lacking:
             raise DataError(
-                "decision.action is incomplete, but no fact that may be asked for is "
-                "lacking; the application is to be "
-                "decided"
+                "decision.action is incomplete, but no fact that may be asked for is lacking; the "
+                "application is to be decided"
             )
         return {"lacking": lacking}
 

@@ -1,9 +1,9 @@
 """A letter as one HTML page that loads nothing, from templates an operator may edit; and the same
 page as a PDF.
 
-The templates are in ``edfa_serve/letters/templates``; those of an operator's own folder go before
-them. They run in a sandbox, everything put into them is escaped, and a name they do not know is an
-error.
+``render_letter`` fills the templates, ``print_pdf`` prints the page. The templates are in
+``edfa_serve/letters/templates``; those of an operator's own folder go before them. They run in a
+sandbox, everything put into them is escaped, and a name they do not know is an error.
 """
 
 import hashlib
@@ -30,16 +30,13 @@ __all__ = ["ECOA_NOTICE", "print_pdf", "render_letter", "visible_text"]
 
 # 12 CFR 1002.9(b)(1); what follows it there is the name and address of the agency.
 ECOA_NOTICE = (
-    "The Federal Equal Credit Opportunity Act prohibits creditors from discriminating "
-    "against credit applicants on the "
-    "basis of race, color, religion, national origin, sex, marital status, age (provided "
-    "the applicant has the "
-    "capacity to enter into a binding contract); because all or part of the applicant's "
-    "income derives from any "
-    "public assistance program; or because the applicant has in good faith exercised any "
-    "right under the Consumer "
-    "Credit Protection Act. The Federal agency that administers compliance with this law "
-    "concerning this creditor is"
+    "The Federal Equal Credit Opportunity Act prohibits creditors from discriminating against "
+    "credit applicants on the basis of race, color, religion, national origin, sex, marital "
+    "status, age (provided the applicant has the capacity to enter into a binding contract); "
+    "because all or part of the applicant's income derives from any public assistance program; or "
+    "because the applicant has in good faith exercised any right under the Consumer Credit "
+    "Protection Act. The Federal agency that administers compliance with this law concerning this "
+    "creditor is"
 )
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 OPTIONS = (
@@ -57,27 +54,33 @@ TAG = re.compile(r"<!--.*?-->|<(style|title)[^>]*>.*?</\1>|<[^>]*>", re.DOTALL)
 
 
 def render_letter(
-    content: Mapping[str, Any], template: str, language: str, own: str = "", *, ecoa: bool = False
+    content: Mapping[str, Any], template: str, language: str, own: str = ""
 ) -> tuple[str, str]:
-    """The letter as an HTML document, and the SHA-256 of the templates it may have come from.
+    """Fill the template of a letter.
 
     Parameters
     ----------
     content
-        What the templates may use, by name.
+        What the templates may use, by name; ``kind`` is ``"refusal"`` or ``"request"``.
     template, language
         ``"us"`` or ``"eu"``; ``"en"`` or ``"de"``. Together they name the file:
         ``us.en.html.jinja``.
     own
         A folder of templates that go before those of edfa; empty: none.
-    ecoa
-        Whether the notice of the Equal Credit Opportunity Act must be in it, word for word.
+
+    Returns
+    -------
+    document : str
+        The letter as an HTML document.
+    digest : str
+        The SHA-256 of all templates that it may have come from.
 
     Raises
     ------
     SettingError
-        If a template has a fault, uses a name that is not there, has lost the notice, or says what
-        no letter may say.
+        If a template has a fault or uses a name that is not there, if the notice of the Equal
+        Credit Opportunity Act is not word for word in an American refusal, or if the letter says
+        what no letter may say.
     """
     name = f"{template}.{language}.html.jinja"
     environment: SandboxedEnvironment = RESOURCES.get(
@@ -93,30 +96,24 @@ def render_letter(
         ) from None
     except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
         raise SettingError(f"the template {name}: {error}".replace("\n", " ")) from None
-    _check(
-        visible_text(document),
-        name,
-        language,
-        ecoa=ecoa,
-        certified=bool(content.get("certificate")),
-    )
+    text = visible_text(document)
+    if template == "us" and content["kind"] == "refusal" and ECOA_NOTICE not in text:
+        raise SettingError(
+            f"the template {name} has lost the notice that 12 CFR 1002.9(b)(1) asks for: write "
+            "{{ ecoa_notice }}, then the agency and its address"
+        )
+    if said := forbidden_phrase(text, language, certified=bool(content.get("certificate"))):
+        raise SettingError(f"the letter says {said} (in a template, letter.toml or the card)")
     return document, _digest(environment)
 
 
 def visible_text(document: str) -> str:
-    """The words of an HTML document on one line, without tags, comments and styles."""
+    """The words of an HTML document on one line, without tags, comments and styles.
+
+    >>> visible_text("<style>p {}</style><p>Dear <b>Kim</b> &amp; Ko,")
+    'Dear Kim & Ko,'
+    """
     return " ".join(unescape(TAG.sub(" ", document)).split())
-
-
-def _check(text: str, name: str, language: str, *, ecoa: bool, certified: bool) -> None:
-    if ecoa and ECOA_NOTICE not in text:
-        raise SettingError(
-            f"the template {name} has lost the notice that 12 CFR 1002.9(b)(1) asks for: "
-            "write {{ ecoa_notice }}, "
-            "then the agency and its address"
-        )
-    if said := forbidden_phrase(text, language, certified=certified):
-        raise SettingError(f"the letter says {said} (in a template, letter.toml or the card)")
 
 
 def _environment(own: str) -> SandboxedEnvironment:
@@ -143,10 +140,21 @@ def _digest(environment: SandboxedEnvironment) -> str:
 
 
 def print_pdf(document: str, path: str | Path, day: date) -> None:
-    """Print an HTML document to a PDF with the browser of this machine; ``day`` is the time that
-    stands in it.
+    """Print an HTML document to a PDF with Chromium.
 
-    UnavailableError if there is no Chromium: the HTML can be printed from any browser.
+    Parameters
+    ----------
+    document
+        The document.
+    path
+        Where to write the PDF.
+    day
+        The time that stands in the file, so that the same letter has the same bytes.
+
+    Raises
+    ------
+    UnavailableError
+        If there is no Chromium on the PATH, or it could not print.
     """
     program = next((place for name in BROWSERS if (place := shutil.which(name))), None)
     if program is None:

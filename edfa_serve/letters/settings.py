@@ -293,9 +293,8 @@ def check_operator(
         _need(operator, AMERICAN_REPORT if template == "us" else REPORT)
     if score and template == "us" and not operator.bureau.score_used:
         raise SettingError(
-            "letter.toml: bureau.score_used: a fact that was used is a bureau's score, so "
-            "it is disclosed: say true "
-            "and give the score (FCRA 615(a)(2))"
+            "letter.toml: bureau.score_used: a fact that was used is a bureau's score, so it is "
+            "disclosed: say true and give the score (FCRA 615(a)(2))"
         )
     if operator.bureau.score_used:
         _check_score(operator)
@@ -321,9 +320,8 @@ def check_taken(taken: Taken, where: str) -> None:
         )
     if taken.own_reasons and not [reason for reason in taken.reasons if reason.strip()]:
         raise SettingError(
-            f"{where}reasons is missing: decided_by = {taken.decided_by!r}, so the "
-            "specific reasons are theirs to "
-            "state and not the model's (comments 9(b)(2)-6 to -8)"
+            f"{where}reasons is missing: decided_by = {taken.decided_by!r}, so the specific "
+            "reasons are theirs to state and not the model's (comments 9(b)(2)-6 to -8)"
         )
     if not taken.own_reasons and taken.reasons:
         raise SettingError(

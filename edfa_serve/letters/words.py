@@ -1,4 +1,8 @@
-"""The sentences of a letter that depend on the person, and what no letter may say."""
+"""The sentences of a letter that depend on the person, and what no letter may say.
+
+``say_letter`` says an entry of ``letter.<language>.toml``, the functions ``write_...`` say dates,
+reasons, estimates and sources; ``forbidden_phrase`` finds what must not be said.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -103,7 +107,7 @@ def sentences(language: str) -> Mapping[str, Any]:
 
 
 def say_letter(key: str, language: str, **values: object) -> str:
-    """One entry, ``section.name``, with its placeholders filled.
+    """One entry, ``section.name``, with its placeholders filled by ``values``.
 
     >>> say_letter("reason.value", "en", name="income", value="900 EUR")
     'income: 900 EUR'
@@ -129,12 +133,24 @@ def write_reason(
     directed: Sequence[str] = (),
     shared: bool = False,
 ) -> str:
-    """One reason with the person's own values, in the words of the card.
+    """Say one reason with the person's own values, in the words of the card.
 
-    ``directed`` names features of which the model obeys the card's direction: of these it is said
-    which way they are wrong, if their value is a number. ``shared``: other facts of the card have
-    the same reason, so that it is said which one is meant.
+    Parameters
+    ----------
+    features
+        The features that the reason is about, at least one.
+    facts
+        The person's values by feature.
+    language
+        The language of the letter.
+    directed
+        Names of features of which the model obeys the card's direction: it is said which way they
+        are wrong, if their value is a number.
+    shared
+        Whether other features of the card have the same reason, so that it is said which is meant.
 
+    Examples
+    --------
     >>> duration = Feature("duration", "continuous", label="duration of the loan", unit="months",
     ...     monotone="down")
     >>> write_reason([duration], {"duration": 48}, "en", directed=("duration",))
@@ -174,11 +190,22 @@ def _with_value(
 
 
 def write_estimate(probability: float, threshold: float | None, language: str) -> str:
-    """What the estimate of a refused person came to and what is needed, out of 100.
+    """Say what the estimate of a refused person came to and what is needed, out of 100.
 
-    There are as many digits as it takes to tell the two apart, at most three: nobody reads that
-    they had enough.
+    There are as many digits as it takes to tell the two apart, at most three, so that no refused
+    person reads that they had enough.
 
+    Parameters
+    ----------
+    probability
+        Of the favourable outcome, from 0 to 1.
+    threshold
+        The probability that is needed; None: the likeliest outcome wins.
+    language
+        The language of the letter.
+
+    Examples
+    --------
     >>> write_estimate(0.6998, 0.7, "en")
     'For you the estimate is 69.98 of 100; at least 70 of 100 are needed.'
     >>> write_estimate(0.43, None, "en")
@@ -206,16 +233,28 @@ def write_origin(feature: Feature, bureau: str, language: str) -> str:
 
 
 def forbidden_phrase(text: str, language: str, *, certified: bool = False) -> str | None:
-    """What the text says that no letter may say, and why; None if there is nothing.
+    """Find what no letter may say.
 
-    ``certified``: the person may act now, so that the letter may say so.
+    Parameters
+    ----------
+    text, language
+        A text and its language.
+    certified
+        Whether the person may act now, so that the letter may say so.
+
+    Returns
+    -------
+    str or None
+        The first forbidden phrase, and why it is one; None if there is none.
+
+    Examples
+    --------
+    >>> forbidden_phrase("Our policies do not allow it.", "en")
+    "'Our policies': it is no specific reason"
     """
-    words = " ".join(text.split())
-    patterns = (
-        NEVER[language]
-        if certified
-        else (*NEVER[language], (UNCERTIFIED[language], "nothing is certified"))
-    )
+    words, patterns = " ".join(text.split()), NEVER[language]
+    if not certified:
+        patterns = (*patterns, (UNCERTIFIED[language], "nothing is certified"))
     for pattern, why in patterns:
         if match := re.search(pattern, words, re.IGNORECASE):
             return f"{match.group()!r}: {why}"
@@ -227,14 +266,9 @@ def _value(feature: Feature, facts: Mapping[str, Any], language: str) -> str:
     them all.
     """
     value = facts.get(feature.name)
-    broken = (
-        isinstance(value, float) and not value.is_integer() and f"{value:g}" not in feature.codes
-    )
-    return phrases.value(
-        feature,
-        phrases.short(float(value)) if broken and isinstance(value, float) else value,
-        language,
-    )
+    if isinstance(value, float) and not value.is_integer() and f"{value:g}" not in feature.codes:
+        value = phrases.short(value)
+    return phrases.value(feature, value, language)
 
 
 def _direction(feature: Feature, value: Any) -> str | None:

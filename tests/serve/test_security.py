@@ -274,7 +274,7 @@ def test_the_key_opens_the_view_for_an_hour(client, monkeypatch):
             == 401
         )
     now = time.time()
-    monkeypatch.setattr("edfa_serve.operator_access.time.time", lambda: now + 3700)
+    monkeypatch.setattr("edfa_serve.security.time.time", lambda: now + 3700)
     assert client.get("/operator").status_code == 401
 
 
