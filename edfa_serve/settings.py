@@ -1,5 +1,5 @@
-"""How a service runs: where interviews are kept and for how long, who may see what, how much a
-client may ask.
+"""How a service runs: for how long interviews are stored, who may see what, how much a client may
+ask. ``WebSettings`` holds all of it.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,8 @@ class WebSettings:
         Whether the page is served over HTTPS; cookies are then sent over nothing else. Off for a
         trial on loopback.
     operator_key
-        What opens the operator's view, the audit and the metrics; None: they are closed.
+        What opens the operator's view, the audit and the metrics, at least 16 characters; None:
+        they are closed.
     letter
         The operator's ``letter.toml``; None: no letters are written.
     letter_template
@@ -40,6 +41,16 @@ class WebSettings:
     monitor
         The file in which ``edfa monitor`` keeps the audits of the advisor; None: there is none to
         show.
+
+    Raises
+    ------
+    SettingError
+        If a setting is outside of what is allowed.
+
+    Examples
+    --------
+    >>> WebSettings(secure=False).languages
+    ('en', 'de')
     """
 
     secure: bool = True

@@ -1,4 +1,8 @@
-"""Interviews, plans and schemas as the API's models: the same words as everywhere else."""
+"""What the API answers: interviews, plans and schemas as models of ``edfa_serve.models``.
+
+Sentences come from ``edfa.text.record.InterviewRecord``, so that page, API and letter say the same.
+The main entries are ``interview_state`` and ``schema_state``.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -104,7 +108,17 @@ def _plan(offered: PlanRecord, schema: Schema, language: str) -> models.PlanStat
 def schema_state(
     fitted: FittedAdvisor, language: str, languages: tuple[str, ...]
 ) -> models.SchemaState:
-    """What is asked, in a language."""
+    """Describe what is asked.
+
+    Parameters
+    ----------
+    fitted
+        The fitted advisor.
+    language
+        The language of labels, questions and hints.
+    languages
+        All languages of the service.
+    """
     schema = fitted.schema
     return models.SchemaState(
         title=schema.title_in(language),
@@ -132,7 +146,9 @@ def _overlay(overlay: Overlay) -> models.Overlay:
 
 
 def _asked(fitted: FittedAdvisor, name: str, language: str) -> dict[str, Any]:
-    """How a fact is asked for in a language, and which answers it may have."""
+    """How a fact is asked for in a language, and its answers: levels to choose, or the ends of the
+    range of a number.
+    """
     feature, column = fitted.schema[name], fitted.encoder[name]
     said, levels = feature.said(language), getattr(column, "levels", ())
     return {
@@ -146,7 +162,7 @@ def _asked(fitted: FittedAdvisor, name: str, language: str) -> dict[str, Any]:
 
 
 def verified_state(verification: Verification) -> models.Verified:
-    """What became of a receipt."""
+    """Describe what became of a receipt when its interview was replayed."""
     words = {
         "holds": verification.holds,
         "differences": [vars(part) for part in verification.differences],

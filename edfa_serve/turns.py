@@ -1,9 +1,9 @@
-"""Requests take turns: side by side, threads of one process would only take the interpreter from
+"""Requests take turns: threads of one process side by side would only take the interpreter from
 each other.
 
-A request that waits for another is answered as soon as if both went on slowly, and the first of
-them earlier. Requests that take long (a certificate for somebody's wishes, a batch of people) are
-not waited for.
+``TURNS`` has the turns of this process. With turns, each request is answered no later than if all
+went on side by side, and most are answered earlier. Requests that take long (a certificate for
+somebody's wishes, a batch of people) are not waited for.
 """
 
 import threading
@@ -18,9 +18,19 @@ LONGEST = 0.2  # seconds after which nobody waits any more for the one whose tur
 
 
 class Turns:
-    """A lock, first come, first served, that is not waited for when somebody has had it for long.
+    """A lock, first come, first served, that is not waited for when it has been held for long.
 
-    A thread that has it may take it again. ``taken`` says whether anybody has it.
+    A thread that has it may take it again.
+
+    Parameters
+    ----------
+    longest
+        Seconds after which nobody waits any more for the thread that has it.
+
+    Attributes
+    ----------
+    taken : bool
+        Whether any thread has it.
 
     Examples
     --------
@@ -37,7 +47,14 @@ class Turns:
 
     @contextmanager
     def take(self) -> Iterator[bool]:
-        """Wait for one's turn; whether it is, or another takes too long to be waited for."""
+        """Wait for a turn, and end it with the block.
+
+        Yields
+        ------
+        bool
+            Whether it is the turn of this thread; otherwise another takes too long to be waited
+            for.
+        """
         if getattr(self._thread, "has", False):
             yield True
             return
@@ -49,7 +66,10 @@ class Turns:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Let others have their turn while one waits for something."""
+        """Let others have their turn during the block, in which this thread only waits.
+
+        A thread that had its turn waits for it again at the end.
+        """
         had = self._release()
         try:
             yield
@@ -85,4 +105,4 @@ class Turns:
 
 
 TURNS = Turns()
-"""Those of this process."""
+"""The turns of this process."""

@@ -1,9 +1,9 @@
 """What an operator declares for a letter: ``letter.toml``, read and checked.
 
-Who decided, when, and whom to write to are never taken from an interview: they are the operator's
-to say. Most of it is the same for everybody; what concerns one person may stand in a second file of
-the same keys, the *case*, which goes before the first. A text may be given by language: ``to = {en
-= "…", de = "…"}``.
+``read_operator`` reads it, ``check_operator`` finds what a letter still needs. Who decided, when,
+and whom to write to are never taken from an interview: they are the operator's to say. Most of it
+is the same for everybody; what concerns one person may stand in a second file of the same keys, the
+*case*, which goes before the first. A text may be given by language: ``to = {en = "…", de = "…"}``.
 """
 
 import datetime
@@ -39,7 +39,15 @@ MOST_FACTORS = 5  # the fifth only for the number of inquiries
 
 @dataclass(frozen=True)
 class Creditor:
-    """Who writes the letter."""
+    """Who writes the letter.
+
+    Parameters
+    ----------
+    name, address
+        Of the creditor, as they stand at the head of the letter.
+    contact
+        How the creditor can be asked; may be left out.
+    """
 
     name: str = ""
     address: str = ""
@@ -48,8 +56,14 @@ class Creditor:
 
 @dataclass(frozen=True)
 class Addressee:
-    """Whom it is written to; all of it may be left out. ``reference`` is the operator's number of
-    the application.
+    """Whom the letter is written to; all of it may be left out.
+
+    Parameters
+    ----------
+    name, address
+        Of the person.
+    reference
+        The operator's number of the application.
     """
 
     name: str = ""
@@ -61,10 +75,26 @@ class Addressee:
 class Taken:
     """The action taken, as the operator declares it.
 
-    ``decided_by``: ``"system"`` (the advisor's model alone), ``"system_and_officer"`` (the model
-    proposed, ``officer`` looked at it and followed), or ``"officer"``, ``"rule"``,
-    ``"other_model"`` on grounds of their own, which are then the ``reasons``. ``credit`` is what
-    was applied for. ``until`` is the day by which lacking facts are awaited.
+    Parameters
+    ----------
+    action
+        ``"refused"``, or ``"incomplete"``: nothing is decided, because facts are lacking.
+    date
+        The day of the decision.
+    decided_by
+        ``"system"``: the advisor's model alone. ``"system_and_officer"``: the model proposed, and
+        ``officer`` looked at it and followed. ``"officer"``, ``"rule"`` or ``"other_model"``: on
+        grounds of their own, which are then the ``reasons``.
+    officer
+        Name and office of the officer who took part.
+    reasons
+        Reasons of somebody else than the model, at most four.
+    credit
+        What was applied for.
+    counter_offer
+        What is offered instead.
+    until
+        The day by which lacking facts are awaited.
     """
 
     action: Action = ""
@@ -84,8 +114,14 @@ class Taken:
 
 @dataclass(frozen=True)
 class Review:
-    """How a person contests the decision: whom they write ``to``, ``how``, ``until`` when; who
-    corrects their data.
+    """How a person contests the decision.
+
+    Parameters
+    ----------
+    to, how, until
+        Whom they write to, how, and until when.
+    correction
+        Who corrects their data and gives access to them.
     """
 
     to: str = ""
@@ -96,7 +132,13 @@ class Review:
 
 @dataclass(frozen=True)
 class UnitedStates:
-    """The Federal agency that the notice under the Equal Credit Opportunity Act names."""
+    """What only an American letter says.
+
+    Parameters
+    ----------
+    agency, agency_address
+        The Federal agency that the notice under the Equal Credit Opportunity Act names.
+    """
 
     agency: str = ""
     agency_address: str = ""
@@ -104,7 +146,17 @@ class UnitedStates:
 
 @dataclass(frozen=True)
 class EuropeanUnion:
-    """What the decision means for the person, whom they complain to, and who else helps them."""
+    """What only a European letter says.
+
+    Parameters
+    ----------
+    consequences
+        What the decision means for the person.
+    authority, authority_address
+        The authority that takes complaints.
+    data_protection_officer, debt_advice
+        Who else helps; may be left out.
+    """
 
     consequences: str = ""
     authority: str = ""
@@ -117,7 +169,22 @@ class EuropeanUnion:
 class Bureau:
     """The credit bureau whose report was used, and the score, if one was.
 
-    ``used`` says that a report was used although no fact of the model comes from it.
+    Parameters
+    ----------
+    used
+        Whether a report was used although no fact of the model comes from it.
+    name, address, phone
+        Of the bureau.
+    score_used
+        Whether a score of the bureau was used; None: not declared.
+    score, score_date, score_low, score_high
+        The score, the day it was made, and the range of possible scores.
+    score_factors
+        The key factors of the score, at most four.
+    score_from
+        Who provided the score.
+    inquiries_a_factor
+        Whether the number of inquiries is a fifth factor.
     """
 
     used: bool = False
@@ -136,11 +203,20 @@ class Bureau:
 
 @dataclass(frozen=True)
 class Operator:
-    """All that an operator declares. ``digest`` is the SHA-256 of the files it was read from.
+    """All that an operator declares.
 
-    ``nameable`` are sensitive features that may be named as a reason, each with its legal basis;
-    ``templates`` is a folder of templates that go before those of edfa, ``paper`` the size of the
-    page.
+    Parameters
+    ----------
+    creditor, person, decision, review, us, eu, bureau
+        The sections of ``letter.toml``.
+    nameable
+        Sensitive features that may be named as a reason, each with its legal basis.
+    templates
+        A folder of templates that go before those of edfa; empty: none.
+    paper
+        The size of the page; empty: that of the template.
+    digest
+        The SHA-256 of the files it was read from.
     """
 
     creditor: Creditor = Creditor()
@@ -220,10 +296,37 @@ SCORE = {
 
 
 def read_operator(path: str | Path, language: str, case: str | Path | None = None) -> Operator:
-    """Read ``letter.toml`` and, for what concerns one person, a ``case``; what both say, the case
-    says.
+    """Read ``letter.toml``.
 
-    A folder of ``templates`` is looked for beside the file that names it.
+    Parameters
+    ----------
+    path
+        The file. A folder of ``templates`` is looked for beside the file that names it.
+    language
+        The language of the letter; of texts that are given by language, those in it are read.
+    case
+        A file of the same keys about one person, which goes before the first.
+
+    Returns
+    -------
+    Operator
+        What both files declare.
+
+    Raises
+    ------
+    SettingError
+        If a key is unknown or of a wrong type, or a text is not given in the language.
+    UnreadableError
+        If a file cannot be read or is no TOML file in UTF-8.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "letter.toml"
+    ...     _ = file.write_text('[creditor]\\nname = {en = "The Bank", de = "Die Bank"}')
+    ...     read_operator(file, "de").creditor.name
+    'Die Bank'
     """
     check_language(language)
     merged: dict[str, Any] = {}
@@ -278,10 +381,23 @@ def _build(values: Mapping[str, Any], name: str, digest: str) -> Operator:
 def check_operator(
     operator: Operator, template: Template, *, report: bool, score: bool = False
 ) -> None:
-    """Raise SettingError for the first thing that a letter needs and the operator has not declared.
+    """Check that everything is declared that a letter needs.
 
-    ``report`` says whether a fact that was used comes from a credit bureau, ``score`` whether it is
-    the bureau's score.
+    Parameters
+    ----------
+    operator
+        What the operator declares.
+    template
+        ``"us"`` or ``"eu"``.
+    report
+        Whether a fact that was used comes from a credit bureau.
+    score
+        Whether one is a score that the bureau has made.
+
+    Raises
+    ------
+    SettingError
+        For the first thing that is missing; the message names its key and why it is needed.
     """
     _need(operator, ALWAYS)
     if operator.decision.action == "incomplete":
@@ -310,8 +426,19 @@ def _need(operator: Operator, keys: Mapping[str, str]) -> None:
 
 
 def check_taken(taken: Taken, where: str) -> None:
-    """SettingError, which begins with ``where``, unless the decider is named and the reasons are
-    theirs.
+    """Check that the decider is named and the reasons are theirs.
+
+    Parameters
+    ----------
+    taken
+        The decision.
+    where
+        What the message of the error begins with.
+
+    Raises
+    ------
+    SettingError
+        If the officer is not named, or reasons are missing or superfluous.
     """
     if taken.decided_by in ("officer", "system_and_officer") and not taken.officer.strip():
         raise SettingError(

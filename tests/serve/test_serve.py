@@ -79,6 +79,17 @@ class Server:
         return self
 
     def send(self, method, path, body=None, token=None):
+        """The status and the body of an answer; as long as it is still being worked out (503), a
+        client waits and asks again.
+        """
+        for _ in range(600):
+            status, content = self._send_once(method, path, body, token)
+            if status != 503 or content["type"] != "urn:edfa:problem:pending":
+                return status, content
+            time.sleep(0.1)
+        raise AssertionError("still being worked out")
+
+    def _send_once(self, method, path, body, token):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         headers = {"Content-Type": "application/json"} | (
             {"Authorization": f"Bearer {token}"} if token else {}
