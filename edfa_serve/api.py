@@ -204,8 +204,7 @@ def schema(
 ) -> models.SchemaState:
     """What is asked, in a language."""
     _check_language(settings_of(request), language)
-    languages = settings_of(request).languages
-    return states.schema_state(service.advisor.fitted, language, languages)
+    return states.schema_state(service.advisor.fitted, language, settings_of(request).languages)
 
 
 @router.post(
@@ -419,9 +418,8 @@ def advise_people(service: Serving, given: models.People) -> models.Advised:
     names = {name for person in given.people for name in person}
     for name in names:
         _at(("people",), fitted.schema.index, name)
-    columns = [name for name in fitted.schema.names if name in names]
-    frame = pd.DataFrame(given.people, columns=columns, dtype=object)
-    frame = frame if columns else pd.DataFrame(index=range(len(given.people)))
+    columns, index = [n for n in fitted.schema.names if n in names], range(len(given.people))
+    frame = pd.DataFrame(given.people, index=index, columns=columns, dtype=object)
     rows = advise(fitted, frame, given.k, certify_later=service.certify_later).astype(object)
     rows = rows.where(rows.notna(), None)
     people = [row | {"plans": json.loads(row["plans"] or "[]")} for row in rows.to_dict("records")]

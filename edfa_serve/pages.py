@@ -271,10 +271,9 @@ def trouble_page(request: Request, error: EdfaError) -> Response:
         "message.html",
         wording,
         status,
-        title=wording(f"trouble.{key}"),
-        lead=wording(f"trouble.{key}_lead"),
+        said=f"trouble.{key}",
         to="/" if lost else "/interview",
-        link=wording("trouble.begin" if lost else "trouble.look"),
+        link="trouble.begin" if lost else "trouble.look",
     )
     if lost:
         TOKEN.give(request, response, "")
@@ -509,5 +508,4 @@ def delete(visit: Posting) -> Response:
 def deleted(request: Request, language: str | None = None) -> Response:
     """That everything is deleted."""
     wording = wording_for(request, language)
-    title, lead, link = wording("delete.done"), wording("delete.done_lead"), wording("delete.begin")
-    return render(request, "message.html", wording, title=title, lead=lead, link=link, to="/")
+    return render(request, "message.html", wording, said="delete.done", to="/", link="delete.begin")

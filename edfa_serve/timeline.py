@@ -26,8 +26,8 @@ class Step:
         The number of the step, from 0.
     told
         What was told or declined, in words.
-    price, spent
-        The price of all answers so far, as a number and in words.
+    price
+        The price of all answers so far.
     options
         How many facts could turn the decision by themselves and may change; 0 once it is
         favourable.
@@ -40,7 +40,6 @@ class Step:
     number: int
     told: str
     price: float
-    spent: str
     options: int
     estimate: str
     stop: bool
@@ -93,7 +92,6 @@ def show_steps(interview: Interview, wording: Wording) -> tuple[Step, ...]:
             number=moment.step,
             told=_told(moment, wording),
             price=moment.spent,
-            spent=wording.number(moment.spent),
             options=0 if moment.decision.favourable else len(may & {*moment.counterfactual}),
             estimate=wording.count(moment.decision),
             stop=moment.step == stop,
