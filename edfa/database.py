@@ -142,7 +142,13 @@ class Database:
         transaction.commit()
 
     def _make_tables(self) -> None:
-        """Make the tables that are not there, one process at a time, and check their version."""
+        """Make the tables that are not there, one process at a time, and check their version.
+
+        Raises
+        ------
+        UnreadableError
+            If the tables are of another version.
+        """
         name, value = self.about.columns
         with self.writing() as connection:
             if self.engine.dialect.name == "postgresql":
@@ -225,6 +231,15 @@ def typed(name: str, what: str) -> Iterator[None]:
 
 
 def _url(place: str | Path) -> sa.URL:
+    """The URL of a database at a path or URL; the folder of a file is made.
+
+    Raises
+    ------
+    SettingError
+        If the URL is of no known kind.
+    UnavailableError
+        If the folder cannot be made.
+    """
     if "://" not in str(place):
         path = Path(place)
         try:

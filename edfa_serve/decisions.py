@@ -119,7 +119,10 @@ def decide(
 
 
 def _gone_on(record: StoredInterview, seq: int) -> bool:
-    """Whether anything was done after the first ``seq`` events; events of ``AUDIT`` do nothing."""
+    """Whether anything was done after the first ``seq`` events.
+
+    Events of ``AUDIT`` only record something: they do nothing.
+    """
     return any(event.kind not in AUDIT for event in record.events[seq:])
 
 

@@ -58,7 +58,15 @@ def add_operator(app: FastAPI) -> None:
 
 
 def page(status: int = 200, **context: Any) -> HTMLResponse:
-    """Render a page of the view; ``context`` is what its template shows."""
+    """Render a page of the view.
+
+    Parameters
+    ----------
+    status
+        The status of the response.
+    context
+        What its template shows; what is left out is empty.
+    """
     defaults = {"summary": None, "events": None, "error": "", "interview": "", "wrong": ""}
     return fill("operator.html", status, defaults | context)
 
@@ -74,8 +82,12 @@ async def read_fields(request: Request) -> dict[str, str]:
 
 
 class Counted:
-    """The counts of the interviews of the last ``DAYS`` days, made at most once in ``FRESH``
-    seconds. Threads may share it.
+    """The counts of the interviews of the last ``DAYS`` days. Threads may share it.
+
+    Parameters
+    ----------
+    service
+        The service whose interviews are counted.
     """
 
     def __init__(self, service: Service) -> None:
@@ -83,7 +95,13 @@ class Counted:
         self._summary, self._until = Summary(), 0.0
 
     def summary(self) -> Summary:
-        """The counts, at most ``FRESH`` seconds old; a second caller waits while they are made."""
+        """Count the interviews.
+
+        Returns
+        -------
+        Summary
+            The counts, at most ``FRESH`` seconds old; a second caller waits while they are made.
+        """
         with self._lock:
             if time.monotonic() >= self._until:
                 fitted = self._service.advisor.fitted
@@ -99,7 +117,7 @@ class Counted:
 
 @router.get("/operator")
 def view(request: Request) -> Response:
-    """The view, or the form for the key."""
+    """The view; without access, the form for the key."""
     try:
         check_operator(request)
     except ProblemError as error:
@@ -227,7 +245,15 @@ def _answer(
 
 
 class Case:
-    """One interview, as the fields of a form name it and say what to do about it."""
+    """One interview, as the fields of a form name it and say what to do about it.
+
+    Parameters
+    ----------
+    request
+        The request of the operator, who was found to have access.
+    fields
+        The fields of the form; ``interview`` is the id of the interview.
+    """
 
     def __init__(self, request: Request, fields: dict[str, str]) -> None:
         self.request, self.fields = request, fields
@@ -235,7 +261,15 @@ class Case:
         self.service: Service = request.app.state.service
 
     def decide(self) -> Response:
-        """Record the decision that the form declares; its reasons stand one on a line."""
+        """Record the decision that the form declares, its reasons one on a line.
+
+        Raises
+        ------
+        SettingError, DataError
+            If the decision is incomplete or cannot be.
+        ConflictError
+            If something was done in the interview since the form was shown.
+        """
         lines = (line.strip() for line in self.fields.get("reasons", "").splitlines())
         given: dict[str, object] = {name: self.fields.get(name) for name in PLAIN}
         given["reasons"] = [*filter(None, lines)]
@@ -247,7 +281,13 @@ class Case:
         return self.show(notice="The decision is recorded.")
 
     def write(self) -> Response:
-        """Write the letter, and record that it was written."""
+        """Write the letter, and record that it was written.
+
+        Raises
+        ------
+        SettingError
+            If the service writes no letters, or something for the letter is not declared.
+        """
         state, service = self.request.app.state, self.service
         if not writes_letters(self.request):
             raise SettingError("this service writes no letters; edfa serve --letter letter.toml")

@@ -233,6 +233,7 @@ def supposed_page(
 def _supposed_fields(
     visit: Visit, given: Given | None = None, errors: Mapping[str, str] | None = None
 ) -> list[Field]:
+    """The fields of what may be supposed; facts that are not known may be left out."""
     fitted, known = visit.service.advisor.fitted, visit.session.interview.log.facts
     return [
         make_field(
@@ -250,7 +251,16 @@ def _supposed_fields(
 
 
 def trouble_page(request: Request, error: EdfaError) -> Response:
-    """The page of an error; after a conflict with another window, the page as it stands now."""
+    """Make the page of an error.
+
+    Parameters
+    ----------
+    request
+        The request that failed. The page is in the language of its interview, if it has one.
+    error
+        What was raised. After a conflict with another window, the page is that of the interview as
+        it stands now; an interview that is gone takes its cookie along.
+    """
     if isinstance(error, ConflictError):
         try:
             visit = enter(request)
@@ -318,8 +328,13 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
 def add_pages(app: FastAPI) -> None:
-    """Put the pages and their files into an application that has ``state.service`` and
-    ``state.settings``.
+    """Put the pages and their files into an application.
+
+    Parameters
+    ----------
+    app
+        An application that has ``state.service`` and ``state.settings``; it gets
+        ``state.wordings``, the words of the page by language.
     """
     schema = app.state.service.advisor.schema
     app.state.wordings = {
@@ -436,7 +451,7 @@ def what_if_form(visit: Visiting) -> Response:
 
 @router.post("/what-if")
 def what_if(visit: Posting, form: Form) -> Response:
-    """What would be then; nothing is saved."""
+    """What would be then; nothing is stored, and facts that are as they are suppose nothing."""
     fitted, known = visit.service.advisor.fitted, visit.session.interview.log.facts
     facts, errors = _read_facts(supposable(fitted), visit.wording, fitted.encoder, form)
     if errors:
@@ -449,7 +464,7 @@ def what_if(visit: Posting, form: Form) -> Response:
 
 @router.get("/receipt")
 def receipt(visit: Visiting) -> Response:
-    """The receipt, to print."""
+    """The receipt, to print; that it was handed out is recorded."""
     session, paper = visit.service.receipt(visit.token)
     visit = replace(visit, session=session)
     return show(
@@ -463,7 +478,7 @@ def receipt(visit: Visiting) -> Response:
 
 @router.get("/receipt.json")
 def receipt_json(visit: Visiting) -> Response:
-    """The receipt, to keep and to have checked."""
+    """The receipt as a file, to be verified later; that it was handed out is recorded."""
     _, paper = visit.service.receipt(visit.token)
     headers = HEADERS | {"Content-Disposition": 'attachment; filename="receipt.json"'}
     return Response(paper.to_json(), media_type="application/json", headers=headers)

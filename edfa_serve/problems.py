@@ -120,7 +120,17 @@ _KINDS: tuple[tuple[type[EdfaError], str], ...] = (
 
 
 class ProblemError(EdfaError):
-    """An error of the API itself, by its name in ``TITLES``; ``errors`` say what is wrong where."""
+    """An error of the API itself.
+
+    Parameters
+    ----------
+    kind
+        Its name in ``TITLES``.
+    detail
+        What is wrong, in one line.
+    errors
+        What is wrong where in the body.
+    """
 
     def __init__(self, kind: str, detail: str = "", errors: Iterable[FieldProblem] = ()) -> None:
         super().__init__(detail)
@@ -135,7 +145,14 @@ class ForgedError(ProblemError):
 
 
 class FieldsError(ProblemError):
-    """Parts of a body that are wrong: JSON pointers and the errors there, at least one."""
+    """Parts of a body that are wrong.
+
+    Parameters
+    ----------
+    errors
+        JSON pointers and the errors there, at least one; the kind of the problem is that of the
+        first.
+    """
 
     def __init__(self, errors: Sequence[tuple[str, Exception]]) -> None:
         wrong = [FieldProblem(pointer=pointer, detail=str(error)) for pointer, error in errors]
@@ -182,6 +199,7 @@ def respond(
 
 
 def _of_error(error: EdfaError) -> Problem:
+    """The problem of an error of edfa."""
     if isinstance(error, ProblemError):
         return problem_of(error.kind, str(error), error.errors)
     kind = _kind(error)

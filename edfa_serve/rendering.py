@@ -90,14 +90,22 @@ def _read_assets() -> dict[str, Asset]:
 
 
 def asset_url(name: str) -> str:
-    """Where a page finds a file; another content has another address."""
+    """The address of a file of ``edfa_serve/static``.
+
+    It contains a digest, so that another content has another address and caches may keep each for
+    good.
+    """
     return f"/static/{assets()[name].digest}/{name}"
 
 
 def serve_asset(request: Request) -> Response:
-    """Send a file, compressed if the client accepts that.
+    """Send a file of ``edfa_serve/static``, compressed if the client accepts that.
 
-    Under the present digest caches may keep it for good; under another they must ask again.
+    Parameters
+    ----------
+    request
+        Its path has a digest and the name of a file. Under the present digest caches may keep the
+        file for good; under another they must ask again.
     """
     asset = assets().get(request.path_params["name"])
     if asset is None:
@@ -197,5 +205,5 @@ def has_letter(request: Request, session: Session) -> bool:
 
 
 def redirect(where: str) -> RedirectResponse:
-    """Send the browser on to a page, so that reloading it sends no form again."""
+    """Send the browser on to a page with status 303, so that reloading it sends no form again."""
     return RedirectResponse(where, 303, headers=HEADERS)

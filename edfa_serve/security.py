@@ -88,8 +88,12 @@ def bearer(header: str | None) -> str | None:
 
 
 def same_key(given: str | None, key: str | None) -> bool:
-    """Whether two keys are the same, in a time that does not depend on where they differ; None is
-    the same as nothing.
+    """Compare two keys in a time that does not depend on where they differ.
+
+    Parameters
+    ----------
+    given, key
+        The key that was sent, and the right one; None is the same as nothing.
     """
     if given is None or key is None:
         return False
@@ -99,12 +103,34 @@ def same_key(given: str | None, key: str | None) -> bool:
 
 
 def sign(key: str, text: str) -> str:
-    """The HMAC-SHA256 of a text under a key, in hexadecimal digits."""
+    """Sign a text.
+
+    Parameters
+    ----------
+    key, text
+        The key, and what is signed.
+
+    Returns
+    -------
+    str
+        The HMAC-SHA256 in hexadecimal digits.
+    """
     return hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()
 
 
 def check_origin(request: Request) -> None:
-    """Raise ForgedError if a browser says that a request comes from another site."""
+    """Check that a browser does not say that a request comes from another site.
+
+    Parameters
+    ----------
+    request
+        Its headers ``Origin`` and ``Sec-Fetch-Site`` are looked at; programs send neither.
+
+    Raises
+    ------
+    ForgedError
+        If it comes from another site.
+    """
     origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
     if site not in (None, "same-origin", "none"):
         raise ForgedError
@@ -137,7 +163,15 @@ class Cookie:
         return request.cookies.get(self._name(request), "")
 
     def give(self, request: Request, response: Response, value: str) -> None:
-        """Hand the browser a value; an empty one makes it forget the cookie."""
+        """Hand the browser a value.
+
+        Parameters
+        ----------
+        request, response
+            The request that is answered, and the answer, which gets the header.
+        value
+            The value; an empty one makes the browser forget the cookie.
+        """
         response.set_cookie(
             self._name(request),
             value,
@@ -327,6 +361,7 @@ class Guard:
             LOG.info("request=%s method=%s route=%s status=%d ms=%.0f event=%s", *words)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the application answer, unless the body or the number of requests is too large."""
         length, app = Headers(scope=scope).get("content-length", ""), self.app
         if length.isdecimal() and int(length[:20]) > self.settings.max_body:
             app = respond(problem_of("too-large"), scope["edfa.request"])
@@ -361,6 +396,7 @@ class Guard:
         return bounded
 
     def _add_headers(self, message: MutableMapping[str, Any], request_id: str) -> None:
+        """Add the headers of every answer; those that a route has set stay."""
         headers = MutableHeaders(scope=message)
         for name, value in HEADERS.items():
             headers.setdefault(name, value)

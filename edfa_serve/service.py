@@ -418,6 +418,7 @@ class Service:
         page: str | None,
         request: tuple[str, bytes] | None,
     ) -> Session:
+        """Do one thing as ``act`` does, if no earlier request did it."""
         record, kind = self.store.read(token), event[0]
         with self._alone(record.id):
             session = self._current(record)
@@ -432,7 +433,23 @@ class Service:
         return after
 
     def repeated(self, token: str, request: tuple[str, bytes] | None) -> Session | None:
-        """The session after an earlier request with the same key; None if there was none."""
+        """Look for an earlier request with the same key.
+
+        Parameters
+        ----------
+        token, request
+            As for ``act``.
+
+        Returns
+        -------
+        Session or None
+            The interview after that request; None if there was none.
+
+        Raises
+        ------
+        RepeatedKeyError
+            If it asked for something else.
+        """
         if request is None:
             return None
         earlier = self.store.reply(self.store.read(token).id, request[0])
@@ -506,6 +523,7 @@ class Service:
         tell("delete")
 
     def _new(self, key: str, language: str) -> Session:
+        """The session of an interview without events."""
         interview = Interview(
             self.advisor.fitted,
             language=language,

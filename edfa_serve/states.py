@@ -65,6 +65,7 @@ def _decision(record: InterviewRecord) -> models.DecisionState:
 
 
 def _standing(record: InterviewRecord) -> models.StandingState:
+    """Whether the person may act; all of it is of one look, for it may be found meanwhile."""
     standing = record.standing
     words = {
         "may_act": standing.may_act,
@@ -75,6 +76,7 @@ def _standing(record: InterviewRecord) -> models.StandingState:
 
 
 def _question(record: InterviewRecord) -> models.QuestionState | None:
+    """The next question and how it is asked; None if there is none."""
     fitted, question = record.interview.fitted, record.question
     if question is None:
         return None

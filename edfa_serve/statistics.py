@@ -82,8 +82,19 @@ class Summary:
 
 
 def groups_of(schema: Schema, own: str | None) -> tuple[str, ...]:
-    """The features whose levels make groups: ``own``, by which certificates are made (None: there
-    is none), and the sensitive ones that have levels.
+    """The features whose levels make groups in the counts.
+
+    Parameters
+    ----------
+    schema
+        The card; its sensitive features that have levels make groups.
+    own
+        The feature by which certificates are made; None: there is none.
+
+    Returns
+    -------
+    tuple of str
+        Names of features, ``own`` first.
     """
     sensitive = [
         feature.name for feature in schema if feature.sensitive and feature.kind != "continuous"
@@ -119,6 +130,7 @@ def summarise(
 def _count(
     summary: Summary, record: StoredInterview, groups: tuple[str, ...], refused: set[str]
 ) -> None:
+    """Count one interview."""
     shown, put = record.of("shown"), record.of("answer", "decline")
     summary.interviews += 1
     summary.finished += record.finished

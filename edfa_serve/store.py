@@ -326,12 +326,22 @@ class InterviewStore(Database):
             page = query.where(order > sa.tuple_(sa.literal(last.began), sa.literal(last.id)))
 
     def read(self, token: str) -> StoredInterview:
-        """The interview that a token opens; UnknownInterviewError if there is none."""
+        """Read the interview that a token opens.
+
+        Raises
+        ------
+        UnknownInterviewError
+            If the token opens none.
+        """
         return self._one(INTERVIEWS.c.token == _digest(token))
 
     def find(self, interview: str) -> StoredInterview:
-        """An interview by its id, for an audit; UnknownInterviewError if there is none, or it was
-        deleted.
+        """Read an interview by its id, for an audit.
+
+        Raises
+        ------
+        UnknownInterviewError
+            If there is none, or it was deleted.
         """
         return self._one(_alive(interview))
 
@@ -343,7 +353,13 @@ class InterviewStore(Database):
         return found[0]
 
     def count(self) -> dict[str, int]:
-        """How many interviews there are: ``begun`` (all), ``finished``, ``deleted``."""
+        """Count the interviews.
+
+        Returns
+        -------
+        dict
+            How many there are, by ``"begun"`` (all of them), ``"finished"`` and ``"deleted"``.
+        """
         done, gone = INTERVIEWS.c.finished.is_(True), INTERVIEWS.c.deleted.is_not(None)
         query = sa.select(
             sa.func.count().label("begun"),

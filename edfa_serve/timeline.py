@@ -113,7 +113,14 @@ def _told(moment: Moment, wording: Wording) -> str:
 
 
 def draw(steps: Sequence[Step]) -> Drawing:
-    """Place the steps of an interview, at least one, in a drawing."""
+    """Place the steps of an interview in a drawing.
+
+    Parameters
+    ----------
+    steps
+        At least one step, as ``show_steps`` returns them. The price so far goes to the right, the
+        number of options up.
+    """
     dearest, most = max(steps[-1].price, 1e-9), max(2, *(step.options for step in steps))
     heights = [BASE - (BASE - TOP) * options / most for options in range(most + 1)]
     points = [

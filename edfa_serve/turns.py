@@ -77,6 +77,7 @@ class Turns:
             self._thread.has = had and self._acquire()
 
     def _acquire(self) -> bool:
+        """Wait for the turn of this thread; whether it has come in time."""
         with self._lock:
             now = time.monotonic()
             if not self.taken:
@@ -94,6 +95,7 @@ class Turns:
             return False
 
     def _release(self) -> bool:
+        """End the turn of this thread, if it has it, and begin that of the first who waits."""
         had: bool = getattr(self._thread, "has", False)
         self._thread.has = False
         if had:

@@ -26,8 +26,16 @@ LIGHTS: Mapping[str, str] = {"act": "yes", "ask": "wait", "pending": "wait", "gr
 
 @dataclass(frozen=True)
 class Row:
-    """One changed fact of a plan: its value now and then in words, and what else would be enough
-    (empty: nothing else is known).
+    """One changed fact of a plan.
+
+    Parameters
+    ----------
+    feature, label
+        The feature and its label.
+    before, after
+        Its value now and by the plan, in words.
+    works
+        What else would be enough, or that it comes by waiting; empty: nothing else is known.
     """
 
     feature: str

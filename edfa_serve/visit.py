@@ -94,8 +94,19 @@ def wording_for(request: Request, language: str | None = None) -> Wording:
 
 
 def enter(request: Request) -> Visit:
-    """The visit of a request; UnknownInterviewError without a token, or with one that opens
-    nothing.
+    """Find the visit of a request.
+
+    Parameters
+    ----------
+    request
+        A request with the cookie of an interview.
+
+    Raises
+    ------
+    UnknownInterviewError
+        If there is no token, or it opens nothing.
+    MismatchError
+        If the interview was held with another advisor.
     """
     service: Service = request.app.state.service
     if not (token := TOKEN.read(request)):
@@ -140,8 +151,21 @@ def act(
 
 
 def check_fresh(record: StoredInterview, form: Given, also: tuple[str, ...] = ()) -> None:
-    """Raise ConflictError if something was done since the form was shown, events of the kinds
-    ``also`` excepted.
+    """Check that nothing was done since a form was shown.
+
+    Parameters
+    ----------
+    record
+        The interview as it is stored now.
+    form
+        The form, whose field ``seq`` is the number of events that its page had seen.
+    also
+        Kinds of events that may have happened, besides those of ``NEUTRAL``.
+
+    Raises
+    ------
+    ConflictError
+        If something else was done, or the form does not say what it had seen.
     """
     seen = form.get("seq", "")
     if not (seen.isascii() and seen.isdigit()) or int(seen[:9]) > record.seq:

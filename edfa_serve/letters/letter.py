@@ -81,7 +81,18 @@ class Facts:
 
 
 def sort_facts(interview: Interview) -> Facts:
-    """Sort the facts of an interview by what became of them."""
+    """Sort the facts of an interview by what became of them.
+
+    Parameters
+    ----------
+    interview
+        The interview, as it stood when the decision was taken.
+
+    Returns
+    -------
+    Facts
+        Every fact that was told, declined, or is lacking.
+    """
     fitted, log = interview.fitted, interview.log
     schema, told, declined = fitted.schema, log.facts, log.declined
     shown = [*compress(schema.names, fitted.predictor.varies_)]
@@ -163,6 +174,7 @@ class Letter:
             raise SettingError(f"{Path(path).name}: a letter is written as .html or .pdf")
 
     def _repr_html_(self) -> str:
+        """The letter in a frame of its own, for notebooks."""
         from markupsafe import escape
 
         return (
@@ -229,7 +241,18 @@ def write_letter(
 
 
 def receipt_id(receipt: Receipt) -> str:
-    """The name of a receipt in letters: 16 digits of the SHA-256 of its content."""
+    """The name of a receipt in letters.
+
+    Parameters
+    ----------
+    receipt
+        The receipt, signed or not.
+
+    Returns
+    -------
+    str
+        16 digits of the SHA-256 of its content.
+    """
     return hashlib.sha256(receipt.payload()).hexdigest()[:16]
 
 
@@ -249,7 +272,14 @@ class _Writer:
 
     @cached_property
     def reasons(self) -> Reasons | None:
-        """The model's reasons; None if nothing was decided, or on other grounds."""
+        """The model's reasons; None if nothing was decided, or on other grounds.
+
+        Raises
+        ------
+        DataError
+            If the model grants the person what they ask for, or if a sensitive fact is among the
+            principal reasons.
+        """
         taken = self.operator.decision
         if taken.action == "incomplete" or taken.own_reasons:
             return None
@@ -356,6 +386,7 @@ class _Writer:
         return phrases.plain(self.interview.fitted.schema[name].said(self.language).label)
 
     def _fact_rows(self) -> list[dict[str, str]]:
+        """The used facts with their values and where they come from, in words."""
         schema, language = self.interview.fitted.schema, self.language
         return [
             {
@@ -378,6 +409,7 @@ class _Writer:
         ]
 
     def _in_words(self, reason: NamedReason) -> str:
+        """A reason in words; its direction is said where the model obeys the card's."""
         fitted = self.interview.fitted
         directed = reason.features if fitted.model.obeys_directions else ()
         features = [fitted.schema[name] for name in reason.features]
@@ -388,7 +420,11 @@ class _Writer:
         )
 
     def _plan(self, offered: PlanRecord) -> dict[str, Any]:
-        """A plan as the receipt has it."""
+        """A plan as templates show it.
+
+        ``lead``, ``steps`` and ``rest`` are its sentences with the steps apart, ``notes`` what else is
+        to be said of it, ``text`` all of it in one line.
+        """
         plan, text, language = offered.plan, offered.text, self.language
         reasons = self.reasons.named if self.reasons else ()
         named = {name for reason in reasons for name in reason.features}
@@ -421,6 +457,7 @@ class _Writer:
     def _audit(
         self, kind: str, document: str, templates: str, lines: tuple[str, ...]
     ) -> dict[str, Any]:
+        """What is recorded of the letter: see ``Letter.audit``."""
         taken = self.operator.decision
         return {
             "kind": kind,

@@ -175,6 +175,7 @@ def print_pdf(document: str, path: str | Path, day: date) -> None:
 
 
 def _run(command: list[str]) -> None:
+    """Run a browser; what goes wrong is an UnavailableError."""
     try:
         subprocess.run(command, capture_output=True, timeout=PATIENCE, check=True)
     except subprocess.TimeoutExpired:

@@ -343,6 +343,7 @@ def read_operator(path: str | Path, language: str, case: str | Path | None = Non
 
 
 def _decode(content: bytes, file: Path, language: str) -> dict[str, Any]:
+    """The values of a file, its texts in one language."""
     try:
         values = tomllib.loads(content.decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -364,6 +365,7 @@ def _in_language(value: Any, language: str, where: str) -> Any:
 
 
 def _build(values: Mapping[str, Any], name: str, digest: str) -> Operator:
+    """Make the declarations from values by section; SettingError for the first wrong key."""
     parts: dict[str, Any] = {"digest": digest}
     try:
         for key, value in values.items():
@@ -417,6 +419,7 @@ def check_operator(
 
 
 def _need(operator: Operator, keys: Mapping[str, str]) -> None:
+    """Raise SettingError for the first empty key; ``keys`` says why each is needed."""
     for key, why in keys.items():
         section, _, name = key.partition(".")
         value = getattr(getattr(operator, section), name)
@@ -460,6 +463,7 @@ def check_taken(taken: Taken, where: str) -> None:
 
 
 def _check_score(operator: Operator) -> None:
+    """Raise SettingError unless a score that was used is declared in full."""
     _need(operator, SCORE)
     bureau = operator.bureau
     most = MOST_FACTORS if bureau.inquiries_a_factor else MOST_FACTORS - 1

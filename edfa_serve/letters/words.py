@@ -100,7 +100,23 @@ UNCERTIFIED = {
 
 
 def sentences(language: str) -> Mapping[str, Any]:
-    """Every entry of ``letter.<language>.toml``, by ``section.name``."""
+    """Read the entries of a letter in a language.
+
+    Parameters
+    ----------
+    language
+        ``"en"`` or ``"de"``.
+
+    Returns
+    -------
+    Mapping
+        The entries of ``letter.<language>.toml`` by ``section.name``.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such language.
+    """
     if language not in LANGUAGES:
         raise UnknownNameError("language", language, LANGUAGES)
     return read_entries("edfa_serve.letters", f"letter.{language}.toml")
@@ -116,8 +132,19 @@ def say_letter(key: str, language: str, **values: object) -> str:
 
 
 def write_date(day: date, style: str, language: str) -> str:
-    """A day in words, in the style of ``"us"`` or ``"eu"``.
+    """Write a day in words.
 
+    Parameters
+    ----------
+    day
+        The day.
+    style
+        ``"us"`` or ``"eu"``: the order of day and month.
+    language
+        The language of the letter.
+
+    Examples
+    --------
     >>> write_date(date(2026, 11, 3), "us", "en"), write_date(date(2026, 11, 3), "eu", "de")
     ('November 3, 2026', '3. November 2026')
     """
@@ -220,8 +247,21 @@ def write_estimate(probability: float, threshold: float | None, language: str) -
 
 
 def write_origin(feature: Feature, bureau: str, language: str) -> str:
-    """Where a fact comes from: the person, the credit bureau of this name, or what the card
-    says.
+    """Say where a fact comes from.
+
+    Parameters
+    ----------
+    feature
+        The feature, whose card names the source; without one, the person has told it.
+    bureau
+        The name of the credit bureau; empty: it is not named.
+    language
+        The language of the letter.
+
+    Examples
+    --------
+    >>> write_origin(Feature("score", "continuous", source="bureau score"), "Bureau Ltd", "en")
+    'a report of Bureau Ltd'
     """
     if not feature.source:
         return say_letter("origin.person", language)
@@ -272,8 +312,9 @@ def _value(feature: Feature, facts: Mapping[str, Any], language: str) -> str:
 
 
 def _direction(feature: Feature, value: Any) -> str | None:
-    """Which way a value is wrong: ``"high"``, ``"low"``, ``"long"`` or ``"short"``; None if it is
-    no number.
+    """Which way a value is wrong: ``"high"``, ``"low"``, ``"long"`` or ``"short"``.
+
+    None if it is no number, a code, or if the card has no direction or unit for it.
     """
     number = isinstance(value, Real) or any(
         bound.fullmatch(str(value)) for bound in (ONE_BOUND, TWO_BOUNDS)
