@@ -22,13 +22,13 @@ from edfa.advice.interview import AnswerLog
 from edfa.advice.receipt import Receipt, now
 from edfa.advice.verify import verify as verify_receipt
 from edfa.errors import EdfaError, FactError, UnknownNameError, UnreadableError
+from edfa.text.phrases import LANGUAGES
 from edfa_serve import models, states
 from edfa_serve.decisions import decide, read_taken
 from edfa_serve.problems import FieldsError, ProblemError, pointer, responses
 from edfa_serve.rendering import writes_letters
-from edfa_serve.security import check_operator, has_key, settings_of
+from edfa_serve.security import check_operator, has_key
 from edfa_serve.service import AUDIT, Service, Session
-from edfa_serve.settings import WebSettings
 from edfa_serve.turns import TURNS
 
 __all__ = ["PREFIX", "TurnRoute", "router"]
@@ -184,9 +184,9 @@ def _check_facts(service: Service, facts: Mapping[str, Any]) -> None:
         raise FieldsError(wrong)
 
 
-def _check_language(settings: WebSettings, language: str) -> None:
-    if language not in settings.languages:
-        error = UnknownNameError("language", language, settings.languages)
+def _check_language(language: str) -> None:
+    if language not in LANGUAGES:
+        error = UnknownNameError("language", language, LANGUAGES)
         raise FieldsError([(pointer("language"), error)])
 
 
@@ -200,11 +200,11 @@ def _at(field: tuple[str, ...], work: Callable[..., Result], *arguments: Any) ->
 
 @router.get(f"{PREFIX}/schema", tags=["about"], responses=responses("unknown-name"))
 def schema(
-    request: Request, service: Serving, language: Annotated[str, Query(max_length=10)] = "en"
+    service: Serving, language: Annotated[str, Query(max_length=10)] = "en"
 ) -> models.SchemaState:
     """What is asked, in a language."""
-    _check_language(settings_of(request), language)
-    return states.schema_state(service.advisor.fitted, language, settings_of(request).languages)
+    _check_language(language)
+    return states.schema_state(service.advisor.fitted, language)
 
 
 @router.post(
@@ -213,9 +213,9 @@ def schema(
     status_code=status.HTTP_201_CREATED,
     responses=responses("fact", "unknown-name"),
 )
-def begin(request: Request, service: Serving, given: models.Begin) -> models.Begun:
+def begin(service: Serving, given: models.Begin) -> models.Begun:
     """Begin an interview. Its token is in this answer and never again."""
-    _check_language(settings_of(request), given.language)
+    _check_language(given.language)
     _check_facts(service, given.facts)
     token, session = service.begin(given.facts, given.language, page="api")
     return models.Begun(token=token, interview=states.interview_state(session))
@@ -269,9 +269,9 @@ def overlay(action: Acting, given: models.SetOverlay) -> models.InterviewState:
 
 
 @acting.post("/language")
-def speak(request: Request, action: Acting, given: models.Speak) -> models.InterviewState:
+def speak(action: Acting, given: models.Speak) -> models.InterviewState:
     """Go on in another language."""
-    _check_language(settings_of(request), given.language)
+    _check_language(given.language)
     return action.state(given, "language", {"language": given.language})
 
 

@@ -15,6 +15,7 @@ import anyio
 import anyio.to_thread
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from pydantic.json_schema import models_json_schema
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse
@@ -152,11 +153,9 @@ def _describe(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         described = FastAPI.openapi(app)
         schemas = described.setdefault("components", {}).setdefault("schemas", {})
-        for model in (FieldProblem, Problem):
-            content = model.model_json_schema(ref_template="#/components/schemas/{model}")
-            schemas[model.__name__] = {
-                key: value for key, value in content.items() if key != "$defs"
-            }
+        errors = [(FieldProblem, "validation"), (Problem, "validation")]
+        _, models = models_json_schema(errors, ref_template="#/components/schemas/{model}")
+        schemas |= models["$defs"]
         for name in ("HTTPValidationError", "ValidationError"):
             schemas.pop(name, None)
         app.openapi_schema = described

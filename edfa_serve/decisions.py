@@ -14,6 +14,7 @@ from typing import Any
 
 from edfa.errors import DataError, MismatchError, SettingError
 from edfa.reading import one_line, parse
+from edfa.text.phrases import LANGUAGES
 from edfa_serve.letters.letter import write_letter
 from edfa_serve.letters.settings import LACKING, Taken, Template, check_taken, read_operator
 from edfa_serve.letters.words import forbidden_phrase
@@ -103,10 +104,10 @@ def decide(
         record = service.store.find(interview)
         if record.advisor != service.advisor.fingerprint:
             raise MismatchError("this interview was held with another advisor than is served now")
-        if seq is not None and (not 0 < seq <= record.seq or _gone_on(record, seq)):
+        if seq is not None and (not 0 < seq <= record.seq or record.gone_on(seq, *AUDIT)):
             raise ConflictError
         for last in record.of("decided")[-1:]:
-            if not _gone_on(record, last.seq) and parse(Taken, last.content, "") == taken:
+            if not record.gone_on(last.seq, *AUDIT) and parse(Taken, last.content, "") == taken:
                 return record
         _check(service.then(record, record.seq), record, taken)
         service.store.append(record.id, record.seq, [("decided", content)], finished=True)
@@ -116,14 +117,6 @@ def decide(
     given = {name: value for name, value in asdict(taken).items() if value}
     content = {n: str(value) if isinstance(value, date) else value for n, value in given.items()}
     return retry(append)
-
-
-def _gone_on(record: StoredInterview, seq: int) -> bool:
-    """Whether anything was done after the first ``seq`` events.
-
-    Events of ``AUDIT`` only record something: they do nothing.
-    """
-    return any(event.kind not in AUDIT for event in record.events[seq:])
 
 
 def _check(session: Session, record: StoredInterview, taken: Taken) -> None:
@@ -178,7 +171,7 @@ class LetterWriter:
         now.
         """
         path = Path(str(settings.letter))
-        declared = [read_operator(path, language) for language in settings.languages]
+        declared = [read_operator(path, language) for language in LANGUAGES]
         decides = all(operator.decision.action for operator in declared)
         return cls(path, settings.letter_template, decides)
 

@@ -24,22 +24,15 @@ BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  
 class Metrics:
     """What happened since the process began. Threads may share it.
 
-    Parameters
-    ----------
-    process
-        What the process is called; by default, its number. A process that was forked after this
-        calls itself anew.
-
     Examples
     --------
-    >>> metrics = Metrics(process="7")
+    >>> metrics = Metrics()
     >>> metrics.request("GET", "/healthz", 200, 0.002)
-    >>> [line for line in metrics.text().splitlines() if line.startswith("edfa_requests_total")]
-    ['edfa_requests_total{process="7",method="GET",route="/healthz",status="200"} 1']
+    >>> [line for line in metrics.text({"begun": 3}).splitlines() if "interviews{" in line]
+    ['edfa_interviews{state="begun"} 3']
     """
 
-    def __init__(self, process: str = "") -> None:
-        self._process = process
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._requests: Counter[tuple[str, str, int]] = Counter()
         self._buckets: dict[str, list[int]] = {}
@@ -79,7 +72,7 @@ class Metrics:
         interviews
             The numbers of ``InterviewStore.count``, which all processes share.
         """
-        own = f'process="{self._process or os.getpid()}"'
+        own = f'process="{os.getpid()}"'
         with self._lock:
             requests = {
                 f'{own},method="{method}",route="{route}",status="{status}"': number
@@ -111,7 +104,7 @@ class Metrics:
         for name, kind, about, values in families:
             lines += [f"# HELP edfa_{name} {about}", f"# TYPE edfa_{name} {kind}"]
             lines += [f"edfa_{name}{{{labels}}} {number}" for labels, number in values.items()]
-        return "\n".join([*lines, *times, *_memory(own), ""])
+        return "\n".join([*lines, *times, ""])
 
     def _times(self, own: str) -> list[str]:
         """How many requests of each route were answered within how many seconds."""
@@ -126,14 +119,3 @@ class Metrics:
             lines.append(f"{name}_sum{{{labels}}} {self._seconds[route]:.6f}")
             lines.append(f"{name}_count{{{labels}}} {counts[-1]}")
         return lines
-
-
-def _memory(label: str) -> list[str]:
-    """The memory of this process, where the system says it."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123
-            pages = int(file.read().split()[1])
-    except (OSError, ValueError, IndexError):
-        return []
-    name = "process_resident_memory_bytes"
-    return [f"# TYPE {name} gauge", f"{name}{{{label}}} {pages * os.sysconf('SC_PAGE_SIZE')}"]

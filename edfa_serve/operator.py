@@ -13,16 +13,16 @@ from urllib.parse import parse_qs
 
 from fastapi import APIRouter, FastAPI, Request
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, Response
 
 from edfa.advice.fitted import FittedAdvisor
 from edfa.certification.monitor import Monitor
 from edfa.errors import EdfaError, SettingError
-from edfa.reading import parse, read_resource
+from edfa.reading import parse
 from edfa_serve.decisions import TEXTS, decide, read_taken
 from edfa_serve.letters.settings import Taken
 from edfa_serve.problems import ProblemError
-from edfa_serve.rendering import HEADERS, LETTER_HEADERS, fill, writes_letters
+from edfa_serve.rendering import LETTER_HEADERS, fill, redirect, writes_letters
 from edfa_serve.security import (
     OPENS,
     check_form,
@@ -31,7 +31,6 @@ from edfa_serve.security import (
     csrf_of,
     give_cookie,
     same_key,
-    settings_of,
 )
 from edfa_serve.service import Service, retry
 from edfa_serve.settings import WebSettings
@@ -124,17 +123,17 @@ def view(request: Request) -> Response:
         closed = error.kind == "closed"
         return page(403 if closed else 401, error="closed" if closed else "")
     summary, service = request.app.state.counted.summary(), request.app.state.service
-    return page(**_overview(summary, service.advisor.fitted, settings_of(request)))
+    return page(**_overview(summary, service.advisor.fitted, request.app.state.settings))
 
 
 @router.post("/operator/login")
 async def login(request: Request) -> Response:
     """Take the key, and give a cookie for it."""
     check_origin(request)
-    key = settings_of(request).operator_key
+    key = request.app.state.settings.operator_key
     if key is None or not same_key((await read_fields(request)).get("key"), key):
         return page(401, error="closed" if key is None else "wrong")
-    response = RedirectResponse("/operator", 303, headers=HEADERS)
+    response = redirect("/operator")
     give_cookie(request, response, key)
     return response
 
@@ -143,16 +142,9 @@ async def login(request: Request) -> Response:
 def logout(request: Request) -> Response:
     """Make the browser forget its cookie."""
     check_origin(request)
-    response = RedirectResponse("/operator", 303, headers=HEADERS)
+    response = redirect("/operator")
     OPENS.give(request, response, "")
     return response
-
-
-@router.get("/operator/style.css")
-def style() -> Response:
-    """The look of the view."""
-    text = read_resource("edfa_serve", "templates/operator.css")
-    return Response(text, media_type="text/css")
 
 
 def _overview(summary: Summary, fitted: FittedAdvisor, settings: WebSettings) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from edfa.advice.interview import Interview
 from edfa.data.encode import Encoder
 from edfa.data.rules import NO_OVERLAY
 from edfa.errors import EdfaError, MismatchError, PendingError, SettingError, UnknownNameError
+from edfa.text.phrases import LANGUAGES
 from edfa.text.record import InterviewRecord
 from edfa_serve.forms import Field, Given, UnclearError, make_field, read_fact
 from edfa_serve.limits import make_controls, read_limits
@@ -328,18 +329,9 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
 def add_pages(app: FastAPI) -> None:
-    """Put the pages and their files into an application.
-
-    Parameters
-    ----------
-    app
-        An application that has ``state.service`` and ``state.settings``; it gets
-        ``state.wordings``, the words of the page by language.
+    """Put the pages and their files into an application that has ``state.service`` and
+    ``state.settings``.
     """
-    schema = app.state.service.advisor.schema
-    app.state.wordings = {
-        language: Wording(schema, language) for language in app.state.settings.languages
-    }
     app.router.routes.append(Route("/static/{digest}/{name}", serve_asset, methods=["GET"]))
     app.include_router(router)
 
@@ -499,7 +491,7 @@ def letter(visit: Visiting) -> Response:
 @router.post("/language")
 def language(visit: Posting, form: Form) -> Response:
     """Go on in another language, on the same page."""
-    if form.get("language") in visit.request.app.state.wordings:
+    if form.get("language") in LANGUAGES:
         visit.service.act(visit.token, None, "language", {"language": form["language"]})
     return redirect(form["to"] if form.get("to") in PLACES else "/interview")
 

@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from edfa.reading import RESOURCES
+from edfa.text.phrases import LANGUAGES
 from edfa_serve.forms import Field
 from edfa_serve.limits import Control
 from edfa_serve.service import Session
@@ -186,7 +187,7 @@ def render(
         "here": request.url.path,
         "t": wording,
         "wording": wording,
-        "languages": {code: sentences(code)["language"] for code in request.app.state.wordings},
+        "languages": {code: sentences(code)["language"] for code in LANGUAGES},
         "settings": request.app.state.settings,
     }
     return fill(name, status, shown | context)

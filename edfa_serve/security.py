@@ -47,7 +47,6 @@ __all__ = [
     "give_cookie",
     "has_key",
     "same_key",
-    "settings_of",
     "sign",
 ]
 
@@ -68,6 +67,7 @@ HEADERS = {
 }
 HSTS = "max-age=63072000; includeSubDomains"
 COOKIES = ("__Host-edfa", "edfa")  # which hold the token of the page
+MAX_BODY = 64 * 1024  # bytes of a request
 CLIENTS = 20_000  # whose last requests are remembered
 COST = {
     "what-if": 4,
@@ -204,7 +204,7 @@ def check_operator(request: Request, *, by_cookie: bool = True) -> None:
     ProblemError
         If it has no key (nor cookie), or if the service has none, so that the view is closed.
     """
-    key = settings_of(request).operator_key
+    key = request.app.state.settings.operator_key
     if key is None:
         raise ProblemError("closed")
     if has_key(request):
@@ -218,13 +218,7 @@ def check_operator(request: Request, *, by_cookie: bool = True) -> None:
 def has_key(request: Request) -> bool:
     """Whether a request sends the operator's key itself, which no other site can."""
     sent = bearer(request.headers.get("authorization"))
-    return same_key(sent, settings_of(request).operator_key)
-
-
-def settings_of(request: Request) -> WebSettings:
-    """The settings of the application that a request came to."""
-    settings: WebSettings = request.app.state.settings
-    return settings
+    return same_key(sent, request.app.state.settings.operator_key)
 
 
 def _signed(until: object, key: str) -> str:
@@ -238,7 +232,7 @@ def give_cookie(request: Request, response: Response, key: str) -> None:
 
 def csrf_of(request: Request) -> str:
     """The field against forged forms, derived from the cookie; empty if the key itself was sent."""
-    cookie, key = OPENS.read(request), settings_of(request).operator_key or ""
+    cookie, key = OPENS.read(request), request.app.state.settings.operator_key or ""
     return sign(key, f"csrf {cookie}")[:32] if cookie else ""
 
 
@@ -363,7 +357,7 @@ class Guard:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the application answer, unless the body or the number of requests is too large."""
         length, app = Headers(scope=scope).get("content-length", ""), self.app
-        if length.isdecimal() and int(length[:20]) > self.settings.max_body:
+        if length.isdecimal() and int(length[:20]) > MAX_BODY:
             app = respond(problem_of("too-large"), scope["edfa.request"])
         elif wait := self._wait(scope):
             after = {"retry-after": str(int(wait) + 1)}
@@ -389,7 +383,7 @@ class Guard:
             nonlocal taken
             message = await receive()
             taken += len(message.get("body", b""))
-            if taken > self.settings.max_body:
+            if taken > MAX_BODY:
                 raise HTTPException(413)
             return message
 

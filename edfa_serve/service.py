@@ -135,20 +135,8 @@ class Session:
             decided=(content, self.interview) if kind == "decided" else self.decided,
         )
 
-    def changed(
-        self, change: Callable[[Interview], object] = lambda interview: None, **like: Any
-    ) -> "Session":
-        """The session of a changed copy of the interview, in which no plan is chosen yet.
-
-        Parameters
-        ----------
-        change
-            Called with the copy, which it may change.
-        like
-            Other settings of the copy, as for ``Interview.copy``.
-        """
-        interview = self.interview.copy(**like)
-        change(interview)
+    def changed(self, interview: Interview) -> "Session":
+        """The session with a changed copy of the interview, in which no plan is chosen yet."""
         return replace(self, record=InterviewRecord(interview), chosen=None)
 
 
@@ -181,12 +169,18 @@ def describe_shown(session: Session, page: str) -> dict[str, Any]:
 
 
 def _undo(session: Session, content: Mapping[str, Any]) -> Session:
-    after = session.changed(lambda interview: interview.undo(content.get("name")))
+    after = session.changed(session.interview.copy().undo(content.get("name")))
     return replace(after, stopped=False, went_on=False)
 
 
+def _overlay(session: Session, content: Mapping[str, Any]) -> Session:
+    overlay = Overlay.parse(content["overlay"])
+    return session.changed(session.interview.copy(overlay=overlay))
+
+
 def _language(session: Session, content: Mapping[str, Any]) -> Session:
-    return replace(session.changed(language=content["language"]), chosen=session.chosen)
+    after = session.changed(session.interview.copy(language=content["language"]))
+    return replace(after, chosen=session.chosen)
 
 
 def _go_on(session: Session, content: Mapping[str, Any]) -> Session:
@@ -203,11 +197,11 @@ def _choose(session: Session, content: Mapping[str, Any]) -> Session:
 
 
 _ACTIONS: dict[str, Callable[[Session, Mapping[str, Any]], Session]] = {
-    "start": lambda session, content: session.changed(lambda i: i.begin(content["facts"])),
-    "answer": lambda session, content: session.changed(lambda i: i.answer(content["facts"])),
-    "decline": lambda session, content: session.changed(lambda i: i.decline(content["name"])),
+    "start": lambda now, content: now.changed(now.interview.copy().begin(content["facts"])),
+    "answer": lambda now, content: now.changed(now.interview.copy().answer(content["facts"])),
+    "decline": lambda now, content: now.changed(now.interview.copy().decline(content["name"])),
     "undo": _undo,
-    "overlay": lambda session, content: session.changed(overlay=Overlay.parse(content["overlay"])),
+    "overlay": _overlay,
     "language": _language,
     "choose": _choose,
     "stop": lambda session, content: replace(session, stopped=True),

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Literal
 
 from edfa.errors import SettingError
-from edfa.text.phrases import LANGUAGES
 
 __all__ = ["WebSettings"]
 
@@ -29,12 +28,8 @@ class WebSettings:
         The operator's ``letter.toml``; None: no letters are written.
     letter_template
         The usual letter, ``"us"`` or ``"eu"``.
-    languages
-        In which languages the page is offered, the first by default.
     keep_unfinished, keep_finished
         How long an interview is kept after its last change.
-    max_body
-        The largest body of a request, in bytes.
     requests_a_minute
         How many requests one client may make in a minute; from one address there may be four times
         as many.
@@ -49,17 +44,15 @@ class WebSettings:
 
     Examples
     --------
-    >>> WebSettings(secure=False).languages
-    ('en', 'de')
+    >>> WebSettings(secure=False).keep_unfinished.days
+    30
     """
 
     secure: bool = True
     operator_key: str | None = None
     letter: Path | None = None
-    languages: tuple[str, ...] = LANGUAGES
     keep_unfinished: timedelta = timedelta(days=30)
     keep_finished: timedelta = timedelta(days=760)
-    max_body: int = 64 * 1024
     requests_a_minute: int = 300
     monitor: Path | None = None
     letter_template: Literal["us", "eu"] = "us"
@@ -71,9 +64,5 @@ class WebSettings:
             )
         if self.letter_template not in ("us", "eu"):
             raise SettingError(f"letter_template: us or eu, not {self.letter_template!r}")
-        if self.max_body < 1024 or self.requests_a_minute < 1:
-            raise SettingError("max_body is at least 1,024 bytes and requests_a_minute at least 1")
-        if not self.languages or any(language not in LANGUAGES for language in self.languages):
-            raise SettingError(
-                f"languages: one or more of {', '.join(LANGUAGES)}, not {self.languages}"
-            )
+        if self.requests_a_minute < 1:
+            raise SettingError("requests_a_minute: at least 1")

@@ -107,9 +107,7 @@ def _plan(offered: PlanRecord, schema: Schema, language: str) -> models.PlanStat
     return models.PlanState.model_validate(vars(offered.plan) | words)
 
 
-def schema_state(
-    fitted: FittedAdvisor, language: str, languages: tuple[str, ...]
-) -> models.SchemaState:
+def schema_state(fitted: FittedAdvisor, language: str) -> models.SchemaState:
     """Describe what is asked.
 
     Parameters
@@ -118,14 +116,12 @@ def schema_state(
         The fitted advisor.
     language
         The language of labels, questions and hints.
-    languages
-        All languages of the service.
     """
     schema = fitted.schema
     return models.SchemaState(
         title=schema.title_in(language),
         language=language,
-        languages=list(languages),
+        languages=list(phrases.LANGUAGES),
         advisor=fitted.fingerprint,
         favourable=schema.favourable,
         outcomes={name: schema.outcome(name, language) for name in schema.classes},

@@ -141,6 +141,10 @@ class StoredInterview:
         """The events of some kinds, in order."""
         return [event for event in self.events if event.kind in kinds]
 
+    def gone_on(self, seq: int, *but: str) -> bool:
+        """Whether there are events after the first ``seq``, other than of the kinds ``but``."""
+        return any(event.kind not in but for event in self.events[seq:])
+
 
 class InterviewStore(Database):
     """The interviews of a service, in SQLite or PostgreSQL.

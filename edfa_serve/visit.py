@@ -13,6 +13,7 @@ from typing import Any
 
 from starlette.requests import Request
 
+from edfa.text.phrases import LANGUAGES
 from edfa_serve.forms import Given
 from edfa_serve.problems import ForgedError
 from edfa_serve.security import Cookie, same_key, sign
@@ -85,12 +86,10 @@ def wording_for(request: Request, language: str | None = None) -> Wording:
     language
         The code of a language, which may be anything.
     """
-    wordings: Mapping[str, Wording] = request.app.state.wordings
-    if language in wordings:
-        return wordings[str(language)]
-    accepted = request.headers.get("accept-language", "")
-    asked = [part.split(";")[0].strip()[:2].lower() for part in accepted.split(",")]
-    return wordings[next((code for code in asked if code in wordings), next(iter(wordings)))]
+    accepted = request.headers.get("accept-language", "").lower().split(",")
+    asked = [language, *(part.split(";")[0].strip()[:2] for part in accepted)]
+    chosen = next((code for code in asked if code in LANGUAGES), LANGUAGES[0])
+    return Wording(request.app.state.service.advisor.schema, chosen)
 
 
 def enter(request: Request) -> Visit:
@@ -170,7 +169,7 @@ def check_fresh(record: StoredInterview, form: Given, also: tuple[str, ...] = ()
     seen = form.get("seq", "")
     if not (seen.isascii() and seen.isdigit()) or int(seen[:9]) > record.seq:
         raise ConflictError
-    if any(event.kind not in (*NEUTRAL, *also) for event in record.events[int(seen[:9]) :]):
+    if record.gone_on(int(seen[:9]), *NEUTRAL, *also):
         raise ConflictError
 
 

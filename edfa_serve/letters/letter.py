@@ -422,8 +422,8 @@ class _Writer:
     def _plan(self, offered: PlanRecord) -> dict[str, Any]:
         """A plan as templates show it.
 
-        ``lead``, ``steps`` and ``rest`` are its sentences with the steps apart, ``notes`` what else is
-        to be said of it, ``text`` all of it in one line.
+        ``lead``, ``steps`` and ``rest`` are its sentences with the steps apart, ``notes`` is what
+        else is to be said of it, ``text`` all of it in one line.
         """
         plan, text, language = offered.plan, offered.text, self.language
         reasons = self.reasons.named if self.reasons else ()

@@ -56,7 +56,7 @@ def routes(client):
         *listed,
         *more,
         ("POST", "/operator/logout"),
-        ("GET", "/operator/style.css"),
+        ("GET", "/static/0/operator.css"),
         ("GET", "/nowhere"),
     ]
 
