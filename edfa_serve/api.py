@@ -9,6 +9,7 @@ import functools
 import inspect
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 import pandas as pd
@@ -22,7 +23,7 @@ from edfa.advice.interview import AnswerLog
 from edfa.advice.receipt import Receipt, now
 from edfa.advice.verify import verify as verify_receipt
 from edfa.errors import EdfaError, FactError, UnknownNameError, UnreadableError
-from edfa.text.phrases import LANGUAGES
+from edfa.text import phrases
 from edfa_serve import models, states
 from edfa_serve.decisions import decide, read_taken
 from edfa_serve.problems import FieldsError, ProblemError, pointer, responses
@@ -113,6 +114,7 @@ reading = APIRouter(prefix=HERE, tags=["interview"], responses=READS, route_clas
 acting = APIRouter(prefix=HERE, tags=["interview"], responses=ACTS, route_class=TurnRoute)
 
 
+@dataclass(frozen=True)
 class Action:
     """One action in the interview of a request, which may be sent again.
 
@@ -128,8 +130,10 @@ class Action:
         The path of the request, a part of what the key stands for.
     """
 
-    def __init__(self, token: str, service: Service, key: str | None, path: str) -> None:
-        self.token, self.service, self.key, self.path = token, service, key, path
+    token: str
+    service: Service
+    key: str | None
+    path: str
 
     def do(self, given: models.Step, kind: str, content: Mapping[str, Any]) -> Session:
         """Do it, unless the same was done before, and record what is shown of it.
@@ -184,18 +188,12 @@ def _check_facts(service: Service, facts: Mapping[str, Any]) -> None:
         raise FieldsError(wrong)
 
 
-def _check_language(language: str) -> None:
-    if language not in LANGUAGES:
-        error = UnknownNameError("language", language, LANGUAGES)
-        raise FieldsError([(pointer("language"), error)])
-
-
-def _at(field: tuple[str, ...], work: Callable[..., Result], *arguments: Any) -> Result:
-    """Call ``work`` and return what it returns; an error of it points to the field."""
+def _at(place: str, work: Callable[..., Result], *arguments: Any) -> Result:
+    """Call ``work`` and return what it returns; an error of it has this JSON pointer."""
     try:
         return work(*arguments)
     except (FactError, UnknownNameError) as error:
-        raise FieldsError([(pointer(*field), error)]) from None
+        raise FieldsError([(place, error)]) from None
 
 
 @router.get(f"{PREFIX}/schema", tags=["about"], responses=responses("unknown-name"))
@@ -203,7 +201,7 @@ def schema(
     service: Serving, language: Annotated[str, Query(max_length=10)] = "en"
 ) -> models.SchemaState:
     """What is asked, in a language."""
-    _check_language(language)
+    _at("/language", phrases.table, language)
     return states.schema_state(service.advisor.fitted, language)
 
 
@@ -215,7 +213,7 @@ def schema(
 )
 def begin(service: Serving, given: models.Begin) -> models.Begun:
     """Begin an interview. Its token is in this answer and never again."""
-    _check_language(given.language)
+    _at("/language", phrases.table, given.language)
     _check_facts(service, given.facts)
     token, session = service.begin(given.facts, given.language, page="api")
     return models.Begun(token=token, interview=states.interview_state(session))
@@ -244,7 +242,7 @@ def answers(action: Acting, given: models.Answers) -> models.InterviewState:
 @acting.post("/declines")
 def declines(action: Acting, given: models.Decline) -> models.InterviewState:
     """Rather not tell a fact: it is not asked again, and what comes next is planned without it."""
-    _at(("feature",), action.service.advisor.schema.index, given.feature)
+    _at("/feature", action.service.advisor.schema.index, given.feature)
     return action.state(given, "decline", {"name": given.feature})
 
 
@@ -252,7 +250,7 @@ def declines(action: Acting, given: models.Decline) -> models.InterviewState:
 def undo(action: Acting, given: models.Undo) -> models.InterviewState:
     """Take back the last answer or refusal, or the one about a feature."""
     if given.feature is not None:
-        _at(("feature",), action.service.advisor.schema.index, given.feature)
+        _at("/feature", action.service.advisor.schema.index, given.feature)
     return action.state(given, "undo", {"name": given.feature})
 
 
@@ -262,7 +260,7 @@ def overlay(action: Acting, given: models.SetOverlay) -> models.InterviewState:
     schema, limits = action.service.advisor.schema, given.overlay
     for field in ("locked", "difficulty", "ranges", "levels", "never_ask"):
         for name in getattr(limits, field):
-            _at(("overlay", field), schema.index, name)
+            _at(f"/overlay/{field}", schema.index, name)
     return action.state(
         given, "overlay", {"overlay": limits.model_dump(exclude_defaults=True, mode="json")}
     )
@@ -271,14 +269,14 @@ def overlay(action: Acting, given: models.SetOverlay) -> models.InterviewState:
 @acting.post("/language")
 def speak(action: Acting, given: models.Speak) -> models.InterviewState:
     """Go on in another language."""
-    _check_language(given.language)
+    _at("/language", phrases.table, given.language)
     return action.state(given, "language", {"language": given.language})
 
 
 @acting.post("/choice")
 def choice(action: Acting, given: models.Choice) -> models.InterviewState:
     """Choose a plan that is offered."""
-    return _at(("plan",), action.state, given, "choose", {"plan": given.plan})
+    return _at("/plan", action.state, given, "choose", {"plan": given.plan})
 
 
 @acting.post("/stop")
@@ -417,7 +415,7 @@ def advise_people(service: Serving, given: models.People) -> models.Advised:
     fitted = service.advisor.fitted
     names = {name for person in given.people for name in person}
     for name in names:
-        _at(("people",), fitted.schema.index, name)
+        _at("/people", fitted.schema.index, name)
     columns, index = [n for n in fitted.schema.names if n in names], range(len(given.people))
     frame = pd.DataFrame(given.people, index=index, columns=columns, dtype=object)
     rows = advise(fitted, frame, given.k, certify_later=service.certify_later).astype(object)

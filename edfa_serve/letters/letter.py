@@ -44,6 +44,7 @@ __all__ = ["Facts", "Letter", "letter_of_receipt", "receipt_id", "write_letter"]
 TEMPLATES = get_args(Template)
 Kind = Literal["refusal", "request"]
 PAPER = {"us": "letter", "eu": "a4"}
+DAYS = (("decision", "date"), ("decision", "until"), ("bureau", "score_date"))
 
 
 @dataclass(frozen=True)
@@ -345,10 +346,8 @@ class _Writer:
         """What every template may use."""
         operator, schema, language = self.operator, self.interview.fitted.schema, self.language
         declared = {name: asdict(getattr(operator, name)) for name in SECTIONS}
-        for section in declared.values():
-            for name, value in section.items():
-                if name in ("date", "until", "score_date") and not isinstance(value, str):
-                    section[name] = self._day(value)
+        for section, name in DAYS:
+            declared[section][name] = self._day(declared[section][name])
         return {
             **declared,
             "kind": kind,
@@ -400,13 +399,10 @@ class _Writer:
     def _reason_lines(self) -> list[dict[str, str]]:
         """The reasons in words, each with the legal basis of naming it (empty if it needs none)."""
         if self.reasons is None:
-            return [
-                {"text": phrases.plain(reason), "basis": ""}
-                for reason in self.operator.decision.reasons
-            ]
-        return [
-            {"text": self._in_words(reason), "basis": reason.basis} for reason in self.reasons.named
-        ]
+            own = self.operator.decision.reasons
+            return [{"text": phrases.plain(reason), "basis": ""} for reason in own]
+        named = self.reasons.named
+        return [{"text": self._in_words(reason), "basis": reason.basis} for reason in named]
 
     def _in_words(self, reason: NamedReason) -> str:
         """A reason in words; its direction is said where the model obeys the card's."""

@@ -11,10 +11,9 @@ from numbers import Real
 from typing import Any
 
 from edfa.data.schema import Feature
-from edfa.errors import UnknownNameError
 from edfa.reading import read_entries
 from edfa.text import phrases
-from edfa.text.phrases import LANGUAGES, ONE_BOUND, TWO_BOUNDS, plain
+from edfa.text.phrases import ONE_BOUND, TWO_BOUNDS, plain
 
 __all__ = [
     "BUREAU_SOURCES",
@@ -117,8 +116,7 @@ def sentences(language: str) -> Mapping[str, Any]:
     UnknownNameError
         If there is no such language.
     """
-    if language not in LANGUAGES:
-        raise UnknownNameError("language", language, LANGUAGES)
+    phrases.table(language)
     return read_entries("edfa_serve.letters", f"letter.{language}.toml")
 
 
@@ -187,33 +185,23 @@ def write_reason(
     >>> write_reason([newest], {"newest": 0}, "en", shared=True)
     'amounts paid (latest payment: 0 EUR)'
     """
-    reason, first = plain(features[0].said(language).reason), features[0]
+
+    def valued(name: str, feature: Feature, key: str) -> str:
+        value = facts.get(feature.name)
+        words = {"name": name, "value": _in_words(feature, value, language)}
+        way = _direction(feature, value) if feature.name in directed else None
+        if way is None:
+            return say_letter("reason.value", language, **words)
+        direction = say_letter(f"direction.{way}", language)
+        return say_letter(key, language, direction=direction, **words)
+
+    reason = plain(features[0].said(language).reason)
     labels = [plain(feature.said(language).label) for feature in features]
     if len(features) == 1 and not (shared and labels[0].casefold() != reason.casefold()):
-        return _with_value(reason, first, facts, language, directed, "reason.directed")
-    parts = [
-        _with_value(label, feature, facts, language, directed, "reason.part_directed")
-        for feature, label in zip(features, labels, strict=True)
-    ]
-    return say_letter("reason.several", language, reason=reason, values="; ".join(parts))
-
-
-def _with_value(
-    name: str,
-    feature: Feature,
-    facts: Mapping[str, Any],
-    language: str,
-    directed: Sequence[str],
-    key: str,
-) -> str:
-    """A name and the value of a feature; where it is known which way it is wrong, as ``key`` says
-    it.
-    """
-    words = {"name": name, "value": _value(feature, facts, language)}
-    way = _direction(feature, facts.get(feature.name)) if feature.name in directed else None
-    if way is None:
-        return say_letter("reason.value", language, **words)
-    return say_letter(key, language, direction=say_letter(f"direction.{way}", language), **words)
+        return valued(reason, features[0], "reason.directed")
+    named = zip(labels, features, strict=True)
+    values = "; ".join(valued(name, feature, "reason.part_directed") for name, feature in named)
+    return say_letter("reason.several", language, reason=reason, values=values)
 
 
 def write_estimate(probability: float, threshold: float | None, language: str) -> str:
@@ -301,11 +289,8 @@ def forbidden_phrase(text: str, language: str, *, certified: bool = False) -> st
     return None
 
 
-def _value(feature: Feature, facts: Mapping[str, Any], language: str) -> str:
-    """A value in words; of a share or an amount with decimals three digits, the table of facts has
-    them all.
-    """
-    value = facts.get(feature.name)
+def _in_words(feature: Feature, value: Any, language: str) -> str:
+    """A value in words; of a number with decimals three digits, the table of facts has them all."""
     if isinstance(value, float) and not value.is_integer() and f"{value:g}" not in feature.codes:
         value = phrases.short(value)
     return phrases.value(feature, value, language)
@@ -316,13 +301,12 @@ def _direction(feature: Feature, value: Any) -> str | None:
 
     None if it is no number, a code, or if the card has no direction or unit for it.
     """
-    number = isinstance(value, Real) or any(
-        bound.fullmatch(str(value)) for bound in (ONE_BOUND, TWO_BOUNDS)
-    )
-    is_code = isinstance(value, Real) and any(float(code) == value for code in feature.codes)
-    if (
-        feature.monotone is None or not number or is_code or not feature.unit
-    ):  # classes are neither high nor low
+    if isinstance(value, Real):
+        number = all(float(code) != value for code in feature.codes)
+    else:
+        number = any(bound.fullmatch(str(value)) for bound in (ONE_BOUND, TWO_BOUNDS))
+    # classes, which have no unit, are neither high nor low
+    if feature.monotone is None or not number or not feature.unit:
         return None
     if feature.unit in TIMES:
         return "short" if feature.monotone == "up" else "long"
