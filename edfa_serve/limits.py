@@ -44,11 +44,11 @@ class Control:
     id: str
     label: str
     choices: tuple[Choice, ...]
-    number: bool = False
-    unit: str = ""
-    low: str = ""
-    high: str = ""
-    error: str = ""
+    number: bool
+    unit: str
+    low: str
+    high: str
+    error: str
 
 
 def changeable(fitted: FittedAdvisor) -> tuple[str, ...]:

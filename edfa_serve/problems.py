@@ -26,8 +26,7 @@ from edfa.errors import (
     UnknownNameError,
     UnwritableError,
 )
-from edfa_serve.service import RepeatedKeyError
-from edfa_serve.store import ConflictError, UnknownInterviewError
+from edfa_serve.store import ConflictError, RepeatedKeyError, UnknownInterviewError
 
 __all__ = [
     "FieldsError",

@@ -23,12 +23,11 @@ from edfa.cache import Cache
 from edfa.data.rules import Overlay
 from edfa.errors import EdfaError, MismatchError, UnknownNameError
 from edfa.text.record import InterviewRecord
-from edfa_serve.store import ConflictError, InterviewStore, StoredInterview, hash_of_body
+from edfa_serve.store import ConflictError, InterviewStore, StoredInterview
 from edfa_serve.turns import TURNS
 
 __all__ = [
     "AUDIT",
-    "RepeatedKeyError",
     "Service",
     "Session",
     "describe_shown",
@@ -217,13 +216,6 @@ def retry(work: Callable[[], Result]) -> Result:
         with suppress(ConflictError):
             return work()
     return work()
-
-
-class RepeatedKeyError(EdfaError):
-    """A key that was used for another request."""
-
-    def __init__(self) -> None:
-        super().__init__("this Idempotency-Key was used for another request; take a new one")
 
 
 class CalibrationThread:
@@ -446,14 +438,9 @@ class Service:
         """
         if request is None:
             return None
-        earlier = self.store.reply(self.store.read(token).id, request[0])
-        if earlier is None:
-            return None
-        body, seq = earlier
-        if body != hash_of_body(request[1]):
-            raise RepeatedKeyError
+        seq = self.store.reply(self.store.read(token).id, request)
         # read after the reply, which may have come just now
-        return self.then(self.store.read(token), seq)
+        return None if seq is None else self.then(self.store.read(token), seq)
 
     def then(self, record: StoredInterview, seq: int) -> Session:
         """Replay an interview.

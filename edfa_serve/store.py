@@ -26,9 +26,9 @@ __all__ = [
     "ConflictError",
     "Event",
     "InterviewStore",
+    "RepeatedKeyError",
     "StoredInterview",
     "UnknownInterviewError",
-    "hash_of_body",
     "utc_now",
 ]
 
@@ -88,6 +88,13 @@ class UnknownInterviewError(EdfaError, LookupError):
 
     def __init__(self) -> None:
         super().__init__("there is no such interview; it may have been deleted")
+
+
+class RepeatedKeyError(EdfaError):
+    """A key that was used for another request."""
+
+    def __init__(self) -> None:
+        super().__init__("this Idempotency-Key was used for another request; take a new one")
 
 
 @dataclass(frozen=True)
@@ -256,7 +263,7 @@ class InterviewStore(Database):
                     raise ConflictError
                 seq = _insert(connection, interview, seq, events)
                 if request is not None:
-                    key, body = _digest(request[0]), hash_of_body(request[1])
+                    key, body = map(_digest, request)
                     values = {"interview": interview, "key": key, "body": body, "seq": seq}
                     connection.execute(sa.insert(REPLIES).values(**values, time=utc_now()))
                 return seq
@@ -378,26 +385,37 @@ class InterviewStore(Database):
         with self.reading() as connection:
             connection.execute(sa.select(ABOUT.c.key).limit(1)).first()
 
-    def reply(self, interview: str, key: str) -> tuple[str, int] | None:
+    def reply(self, interview: str, request: tuple[str, bytes]) -> int | None:
         """Look up an earlier request.
 
         Parameters
         ----------
-        interview, key
-            The id of the interview, and the caller's key as ``append`` was given it.
+        interview
+            The id of the interview.
+        request
+            A key and what is asked for, as for ``append``.
 
         Returns
         -------
-        tuple of str and int, or None
-            The hash of what was asked for, and the number of events after it; None if no request
-            had this key.
+        int or None
+            The number of events after the earlier request; None if there was none.
+
+        Raises
+        ------
+        RepeatedKeyError
+            If a request with this key asked for something else.
         """
+        key, body = map(_digest, request)
         query = sa.select(REPLIES.c.body, REPLIES.c.seq).where(
-            REPLIES.c.interview == interview, REPLIES.c.key == _digest(key)
+            REPLIES.c.interview == interview, REPLIES.c.key == key
         )
         with self.reading() as connection:
             row = connection.execute(query).one_or_none()
-            return None if row is None else (row.body, row.seq)
+        if row is None:
+            return None
+        if row.body != body:
+            raise RepeatedKeyError
+        return int(row.seq)
 
     def commit(self, transaction: sa.RootTransaction) -> None:
         """End a transaction; other requests take their turn while the disk works."""
@@ -446,13 +464,9 @@ def _insert(
     return seq + len(rows)
 
 
-def hash_of_body(body: bytes) -> str:
-    """The SHA-256 that is remembered of the body of a request."""
-    return hashlib.sha256(body).hexdigest()
-
-
-def _digest(text: str) -> str:
-    return hash_of_body(text.encode())
+def _digest(content: str | bytes) -> str:
+    content = content.encode() if isinstance(content, str) else content
+    return hashlib.sha256(content).hexdigest()
 
 
 def utc_now() -> datetime:

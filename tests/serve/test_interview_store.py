@@ -15,7 +15,13 @@ import sqlalchemy as sa
 
 import edfa
 from edfa.errors import SettingError, UnavailableError, UnreadableError
-from edfa_serve.store import METADATA, ConflictError, InterviewStore, UnknownInterviewError
+from edfa_serve.store import (
+    METADATA,
+    ConflictError,
+    InterviewStore,
+    RepeatedKeyError,
+    UnknownInterviewError,
+)
 
 MARKER = "zq-sentinel-7731"
 
@@ -176,9 +182,11 @@ def test_interviews_expire_by_kind(store):
 
 def test_a_request_is_remembered_once(store):
     record = store.read(store.begin("a"))
-    assert store.reply(record.id, "one") is None
+    assert store.reply(record.id, ("one", b"{}")) is None
     store.append(record.id, 0, [("stop", {})], request=("one", b"body"))
-    assert store.reply(record.id, "one")[1] == 1
+    assert store.reply(record.id, ("one", b"body")) == 1
+    with pytest.raises(RepeatedKeyError):
+        store.reply(record.id, ("one", b"other"))
     with pytest.raises(ConflictError):
         store.append(record.id, 1, [("stop", {})], request=("one", b"other"))
 
