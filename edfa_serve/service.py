@@ -316,12 +316,12 @@ class Service:
             The interview as it stands.
         """
         with TURNS.take():
-            session = self._new(uuid.uuid4().hex, language).then("start", {"facts": dict(facts)})
+            session = self._new(uuid.uuid4().hex).then("language", {"language": language})
+            session = session.then("start", {"facts": dict(facts)})
             # the facts as they were understood, which are plain JSON
             understood = {"facts": dict(session.interview.log.events[0].facts)}
             events: list[Happening] = [("language", {"language": language}), ("start", understood)]
             session, events = _noting(session, events, page)
-        session = replace(session, seq=len(events))
         token = self.store.begin(self.advisor.fingerprint, events, interview=session.id)
         self._held.keep({session.id: session})
         tell("start", *(["act"] if session.told_to_act else []))
@@ -457,7 +457,7 @@ class Service:
         MismatchError
             If the interview was held with another advisor.
         """
-        return self._replay(self._new(record.id, "en"), record, seq)
+        return self._replay(self._new(record.id), record, seq)
 
     def receipt(self, token: str) -> tuple[Session, Receipt]:
         """Hand out a receipt of the interview as it stands, and record that it was.
@@ -503,21 +503,17 @@ class Service:
             self._held.discard(record.id)
         tell("delete")
 
-    def _new(self, key: str, language: str) -> Session:
+    def _new(self, interview: str) -> Session:
         """The session of an interview without events."""
-        interview = Interview(
-            self.advisor.fitted,
-            language=language,
-            certify_later=self.certify_later,
-            states=self._states,
-        )
-        return Session(key, 0, InterviewRecord(interview))
+        fitted, later = self.advisor.fitted, self.certify_later
+        begun = Interview(fitted, certify_later=later, states=self._states)
+        return Session(interview, 0, InterviewRecord(begun))
 
     def _current(self, record: StoredInterview) -> Session:
         """The session of a record: as it is held, with what others have appended meanwhile."""
         session = self._held.find([record.id]).get(record.id)
         if session is None or session.seq > record.seq:
-            session = self._new(record.id, "en")
+            session = self._new(record.id)
         session = self._replay(session, record, record.seq)
         self._held.keep({session.id: session})
         return session
