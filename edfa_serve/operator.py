@@ -18,9 +18,7 @@ from starlette.responses import HTMLResponse, Response
 from edfa.advice.fitted import FittedAdvisor
 from edfa.certification.monitor import Monitor
 from edfa.errors import EdfaError, SettingError
-from edfa.reading import parse
 from edfa_serve.decisions import TEXTS, decide, read_taken
-from edfa_serve.letters.settings import Taken
 from edfa_serve.problems import ProblemError
 from edfa_serve.rendering import LETTER_HEADERS, fill, redirect, writes_letters
 from edfa_serve.security import (
@@ -324,6 +322,6 @@ def _last(record: StoredInterview) -> dict[str, str] | None:
     decided = record.of("decided")
     if not decided:
         return None
-    taken = parse(Taken, decided[-1].content, "decision")
-    lines = {name: str(getattr(taken, name) or "") for name in PLAIN}
-    return lines | {"reasons": "\n".join(taken.reasons)}
+    content = decided[-1].content
+    lines = {name: content.get(name, "") for name in PLAIN}
+    return lines | {"reasons": "\n".join(content.get("reasons", ()))}

@@ -81,9 +81,9 @@ COST = {
 ADDRESS_SHARE = 4  # people behind one address
 
 
-def bearer(header: str | None) -> str | None:
-    """The token of a header ``Authorization: Bearer TOKEN``; None if it has none."""
-    scheme, _, token = (header or "").partition(" ")
+def bearer(request: Request) -> str | None:
+    """The token of a header ``Authorization: Bearer TOKEN``; None if there is none."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return token.strip() or None if scheme.lower() == "bearer" else None
 
 
@@ -93,7 +93,7 @@ def same_key(given: str | None, key: str | None) -> bool:
     Parameters
     ----------
     given, key
-        The key that was sent, and the right one; None is the same as nothing.
+        The key that was sent, and the right one; None is no key, and equals none.
     """
     if given is None or key is None:
         return False
@@ -217,8 +217,7 @@ def check_operator(request: Request, *, by_cookie: bool = True) -> None:
 
 def has_key(request: Request) -> bool:
     """Whether a request sends the operator's key itself, which no other site can."""
-    sent = bearer(request.headers.get("authorization"))
-    return same_key(sent, request.app.state.settings.operator_key)
+    return same_key(bearer(request), request.app.state.settings.operator_key)
 
 
 def _signed(until: object, key: str) -> str:
@@ -416,9 +415,8 @@ def _network(scope: Scope) -> str:
 def _token(scope: Scope) -> str | None:
     """What a client is known by: the token of the API, or of the page's cookie."""
     request = Request(scope)
-    if token := bearer(request.headers.get("authorization")):
-        return token
-    return next((request.cookies[name] for name in COOKIES if name in request.cookies), None)
+    cookies = (request.cookies[name] for name in COOKIES if name in request.cookies)
+    return bearer(request) or next(cookies, None)
 
 
 def _route(scope: Scope) -> str:
