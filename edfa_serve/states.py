@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from edfa.advice.fitted import FittedAdvisor
+from edfa.advice.interview import Interview
 from edfa.advice.receipt import Verification
 from edfa.data.encode import Measure
-from edfa.data.rules import Overlay
-from edfa.data.schema import Schema
 from edfa.text import narrate, phrases
 from edfa.text.record import InterviewRecord, PlanRecord
 from edfa_serve import models
@@ -23,7 +22,8 @@ __all__ = ["interview_state", "offered", "schema_state", "supposed_state", "veri
 def interview_state(session: Session) -> models.InterviewState:
     """Describe an interview: what is known, decided, offered and asked next."""
     interview, record = session.interview, session.record
-    words = {
+    overlay = interview.overlay.to_dict()
+    content = {
         "language": interview.language,
         "asking": session.asking,
         "facts": dict(interview.log.facts),
@@ -32,15 +32,16 @@ def interview_state(session: Session) -> models.InterviewState:
         "decision": _decision(record),
         "standing": _standing(record),
         "question": _question(record),
-        "overlay": _overlay(interview.overlay),
+        # the limits that the API knows; the page may have set others
+        "overlay": {name: overlay[name] for name in models.Overlay.model_fields},
     }
-    return models.InterviewState.model_validate(vars(session) | _plans(record) | words)
+    return models.InterviewState.model_validate(vars(session) | _plans(record) | content)
 
 
 def offered(session: Session, k: int) -> models.Offered:
     """Describe at most ``k`` plans of an interview, the best first, or why there is none."""
     record = session.record if k == session.record.k else InterviewRecord(session.interview, k)
-    return models.Offered(seq=session.seq, chosen=session.chosen, **_plans(record))
+    return models.Offered.model_validate(vars(session) | _plans(record))
 
 
 def supposed_state(session: Session, facts: Mapping[str, Any]) -> models.Supposed:
@@ -54,57 +55,54 @@ def supposed_state(session: Session, facts: Mapping[str, Any]) -> models.Suppose
         The supposed values by feature.
     """
     record = InterviewRecord(session.interview.what_if(facts))
-    return models.Supposed(seq=session.seq, decision=_decision(record), **_plans(record))
+    content = {"seq": session.seq, "decision": _decision(record)}
+    return models.Supposed.model_validate(content | _plans(record))
 
 
-def _decision(record: InterviewRecord) -> models.DecisionState:
+# The functions below return what a model is validated from; what it does not have is left out.
+
+
+def _decision(record: InterviewRecord) -> dict[str, Any]:
+    """What is decided."""
     interview, outcome = record.interview, record.decision.outcome
     label = interview.fitted.schema.outcome(outcome, interview.language)
-    words = {"label": label, "sentence": record.decision_text}
-    return models.DecisionState.model_validate(vars(record.decision) | words)
+    return vars(record.decision) | {"label": label, "sentence": record.decision_text}
 
 
-def _standing(record: InterviewRecord) -> models.StandingState:
+def _standing(record: InterviewRecord) -> dict[str, Any]:
     """Whether the person may act; all of it is of one look, for it may be found meanwhile."""
     standing = record.standing
-    words = {
+    return vars(standing) | {
         "may_act": standing.may_act,
         "sentence": narrate.standing(standing, record.interview.language),
         "guarantee": record.interview.guarantee if standing.may_act else None,
     }
-    return models.StandingState.model_validate(vars(standing) | words)
 
 
-def _question(record: InterviewRecord) -> models.QuestionState | None:
+def _question(record: InterviewRecord) -> dict[str, Any] | None:
     """The next question and how it is asked; None if there is none."""
-    fitted, question = record.interview.fitted, record.question
+    question, interview = record.question, record.interview
     if question is None:
         return None
-    words = {"feature": question.feature, "sentence": record.question_text}
-    asked = _asked(fitted, question.feature, record.interview.language)
-    return models.QuestionState.model_validate(vars(question) | asked | words)
+    asked = _asked(interview.fitted, question.feature, interview.language)
+    return vars(question) | asked | {"sentence": record.question_text}
 
 
 def _plans(record: InterviewRecord) -> dict[str, Any]:
-    """The plans, and why there is none."""
-    schema, language = record.interview.fitted.schema, record.interview.language
-    return {
-        "plans": [_plan(offered, schema, language) for offered in record.plans],
-        "no_plan": None
-        if record.no_plan is None
-        else models.NoPlanState.model_validate(
-            vars(record.no_plan) | {"sentence": record.no_plan_text}
-        ),
-    }
+    """The plans, or why there is none."""
+    why, plans = record.no_plan, [_plan(offered, record.interview) for offered in record.plans]
+    no_plan = None if why is None else vars(why) | {"sentence": record.no_plan_text}
+    return {"plans": plans, "no_plan": no_plan}
 
 
-def _plan(offered: PlanRecord, schema: Schema, language: str) -> models.PlanState:
+def _plan(offered: PlanRecord, interview: Interview) -> dict[str, Any]:
+    """A plan with its changes."""
+    schema, language = interview.fitted.schema, interview.language
     changes = [
         vars(change) | {"label": schema[change.feature].said(language).label}
         for change in offered.plan.changes
     ]
-    words = {"changes": changes, "sentence": offered.text}
-    return models.PlanState.model_validate(vars(offered.plan) | words)
+    return vars(offered.plan) | {"changes": changes, "sentence": offered.text}
 
 
 def schema_state(fitted: FittedAdvisor, language: str) -> models.SchemaState:
@@ -118,29 +116,23 @@ def schema_state(fitted: FittedAdvisor, language: str) -> models.SchemaState:
         The language of labels, questions and hints.
     """
     schema = fitted.schema
-    return models.SchemaState(
-        title=schema.title_in(language),
-        language=language,
-        languages=list(phrases.LANGUAGES),
-        advisor=fitted.fingerprint,
-        favourable=schema.favourable,
-        outcomes={name: schema.outcome(name, language) for name in schema.classes},
-        features=[_feature(fitted, name, language) for name in schema.names],
-    )
+    content = {
+        "title": schema.title_in(language),
+        "language": language,
+        "languages": phrases.LANGUAGES,
+        "advisor": fitted.fingerprint,
+        "favourable": schema.favourable,
+        "outcomes": {name: schema.outcome(name, language) for name in schema.classes},
+        "features": [_feature(fitted, name, language) for name in schema.names],
+    }
+    return models.SchemaState.model_validate(content)
 
 
-def _feature(fitted: FittedAdvisor, name: str, language: str) -> models.FeatureState:
+def _feature(fitted: FittedAdvisor, name: str, language: str) -> dict[str, Any]:
+    """One fact that may be told, and whether it may be asked for."""
     relevant = bool(fitted.relevant[fitted.schema.index(name)])
     asked = {"asked": relevant and name not in fitted.rules.never_ask}
-    return models.FeatureState.model_validate(
-        vars(fitted.schema[name]) | _asked(fitted, name, language) | asked
-    )
-
-
-def _overlay(overlay: Overlay) -> models.Overlay:
-    """The limits that the API knows; the page may have set others."""
-    content = overlay.to_dict()
-    return models.Overlay(**{name: content[name] for name in models.Overlay.model_fields})
+    return vars(fitted.schema[name]) | _asked(fitted, name, language) | asked
 
 
 def _asked(fitted: FittedAdvisor, name: str, language: str) -> dict[str, Any]:
@@ -148,9 +140,8 @@ def _asked(fitted: FittedAdvisor, name: str, language: str) -> dict[str, Any]:
     range of a number.
     """
     feature, column = fitted.schema[name], fitted.encoder[name]
-    said, levels = feature.said(language), getattr(column, "levels", ())
-    return {
-        **{part: getattr(said, part) for part in ("label", "unit", "ask", "hint")},
+    levels = getattr(column, "levels", ())
+    return vars(feature.said(language)) | {
         "choices": [
             {"value": level, "label": phrases.value(feature, level, language)} for level in levels
         ],
