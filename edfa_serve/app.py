@@ -153,8 +153,10 @@ def _describe(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         described = FastAPI.openapi(app)
         schemas = described.setdefault("components", {}).setdefault("schemas", {})
-        errors = [(FieldProblem, "validation"), (Problem, "validation")]
-        _, models = models_json_schema(errors, ref_template="#/components/schemas/{model}")
+        _, models = models_json_schema(
+            [(FieldProblem, "validation"), (Problem, "validation")],
+            ref_template="#/components/schemas/{model}",
+        )
         schemas |= models["$defs"]
         for name in ("HTTPValidationError", "ValidationError"):
             schemas.pop(name, None)

@@ -263,7 +263,7 @@ class InterviewStore(Database):
                     raise ConflictError
                 seq = _insert(connection, interview, seq, events)
                 if request is not None:
-                    key, body = map(_digest, request)
+                    key, body = _digest(request[0]), _digest(request[1])
                     values = {"interview": interview, "key": key, "body": body, "seq": seq}
                     connection.execute(sa.insert(REPLIES).values(**values, time=utc_now()))
                 return seq
@@ -405,7 +405,7 @@ class InterviewStore(Database):
         RepeatedKeyError
             If a request with this key asked for something else.
         """
-        key, body = map(_digest, request)
+        key, body = _digest(request[0]), _digest(request[1])
         query = sa.select(REPLIES.c.body, REPLIES.c.seq).where(
             REPLIES.c.interview == interview, REPLIES.c.key == key
         )

@@ -331,7 +331,7 @@ def read_operator(path: str | Path, language: str, case: str | Path | None = Non
     check_language(language)
     merged: dict[str, Any] = {}
     digest = hashlib.sha256()
-    for file in map(Path, filter(None, (path, case))):
+    for file in (Path(name) for name in (path, case) if name is not None):
         content = read_bytes(file, MEGABYTE)
         digest.update(hashlib.sha256(content).digest())
         values = _decode(content, file, language)

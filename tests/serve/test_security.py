@@ -56,7 +56,6 @@ def routes(client):
         *listed,
         *more,
         ("POST", "/operator/logout"),
-        ("GET", "/static/0/operator.css"),
         ("GET", "/nowhere"),
     ]
 
