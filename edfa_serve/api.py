@@ -321,6 +321,8 @@ def hand_out_receipt(action: Acting, given: models.Step | None = None) -> Respon
     """A receipt of the interview as it stands, to keep; signed if the operator has a key. That it
     was is recorded.
     """
+    # What cannot be made yet is not recorded as handed out.
+    action.service.find(action.token).interview.receipt()
     session = action.do(given or models.Step(), "receipt", {"time": now()})
     return _again(action.service, action.token, session.seq)
 

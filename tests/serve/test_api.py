@@ -67,7 +67,8 @@ def test_a_post_runs_no_calibration_and_a_later_get_has_it(client, monkeypatch):
     assert state["standing"]["sentence"].startswith("We are still working out")
     assert not state["standing"]["may_act"]
     problem(client.post(f"{HERE}/receipt", headers=headers), 503, "pending")
-    assert client.get(HERE, headers=headers).json()["standing"]["status"] == "pending"
+    unchanged = client.get(HERE, headers=headers).json()
+    assert (unchanged["standing"]["status"], unchanged["seq"]) == ("pending", state["seq"])
     go_on.set()
     assert settled(client, headers)["standing"]["status"] in ("act", "unsure", "off_path")
     assert client.post(f"{HERE}/receipt", headers=headers).status_code == 200
