@@ -347,10 +347,8 @@ def _check_plans(searcher: Any, plans: Any, rules: Any, seed: int) -> None:
         )
         case = group.case[np.argsort(group.people, kind="stable")]
         plan, smaller = proper_subsets(to)
-        fine = actions.fit_together(mask, facts[plan], smaller)
-        fine &= searcher.keeps(
-            problem, case[plan], smaller, problem.predict(problem.apply(case[plan], smaller))
-        )
+        probabilities = problem.predict_changes(case[plan], smaller)
+        fine = searcher.keeps(problem, case[plan], smaller, probabilities)
         require(
             not searcher.minimal or not fine.any(),
             "no proper subset of a plan's changes is good enough",

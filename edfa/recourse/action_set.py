@@ -471,12 +471,25 @@ class ActionSet:
         ``mask`` (features,) marks the known features; ``facts`` and ``to`` (NaN: unchanged) are
         (rows, known features).
         """
+        permitted = self.permitted(np.flatnonzero(mask), facts, to)
         changed = ~np.isnan(to)
-        allowed = np.asarray(changed.any(axis=1))
-        for column, feature in enumerate(np.flatnonzero(mask)):
-            rows = np.flatnonzero(changed[:, column])
-            allowed[rows] &= self.permits(int(feature), facts[rows, column], to[rows, column])
+        allowed = changed.any(axis=1) & (np.isnan(permitted) != changed).all(axis=1)
         return np.asarray(allowed & self.fit_together(mask, facts, to))
+
+    def permitted(
+        self, features: IntArray, facts: Float32Array, values: Float32Array
+    ) -> Float32Array:
+        """``values`` where they may be proposed to people with ``facts``, and NaN elsewhere.
+
+        Both are (rows, features), with one column for each of ``features``, as is the result.
+        """
+        to = np.full_like(values, np.nan)
+        for column, feature in enumerate(features.tolist()):
+            rows = np.flatnonzero(~np.isnan(values[:, column]))
+            value = values[rows, column]
+            fine = self.permits(feature, facts[rows, column], value)
+            to[rows[fine], column] = value[fine]
+        return to
 
     def fit_together(self, mask: BoolArray, facts: Float32Array, to: Float32Array) -> BoolArray:
         """Which change sets are possible as a whole, (rows,).

@@ -301,7 +301,7 @@ def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -
     """
     case, probabilities = candidates.case, candidates.probabilities
     if probabilities is None:  # from a searcher that says it is finished and has not asked
-        probabilities = problem.predict(problem.apply(case, candidates.to))
+        probabilities = problem.predict_changes(case, candidates.to)
     decided = problem.predictor.decide(probabilities) if len(candidates) else case
     columns: dict[str, Any] = {"to": candidates.to, "donor": candidates.donor, "reached": decided}
     columns |= _where_they_lead(problem, candidates)

@@ -24,10 +24,10 @@ from edfa.predictors.base import Predictor, by_mask
 from edfa.recourse._search.invalidation import Noise
 from edfa.recourse.action_set import ActionSet
 from edfa.recourse.plans import Plans
-from edfa.recourse.searcher import Searcher, SearchProblem
+from edfa.recourse.searcher import Searcher, SearchProblem, proper_subsets
 from edfa.recourse.searchers.dice import apart
 from edfa.text import html
-from edfa.typing import Float32Array, Float64Array, IntArray
+from edfa.typing import Float32Array, Float64Array
 
 __all__ = ["PlanQuality", "Plausibility", "add_plausibility", "evaluate_plans", "plausibility"]
 
@@ -250,27 +250,16 @@ def _check_plans(plans: Plans, actions: ActionSet, noise: Noise) -> _Checks:
     for group in sweep(rows, background.predictor, actions.support, actions.continuous).groups:
         problem = SearchProblem(group, actions, background, None, plan_filter=wanted)
         which, case, to = group.people, group.case, plans.to[group.people][:, group.mask]
-        checks.valid[which] = problem.is_recourse(case, problem.predict(problem.apply(case, to)))
+        checks.valid[which] = problem.is_recourse(case, problem.predict_changes(case, to))
         few = (~np.isnan(to)).sum(axis=1) <= actions.max_changes
         checks.allowed[which] = actions.allows(problem.mask, problem.facts[case], to) & few
         checks.invalidation[which] = noise.rate(problem, case, to)
-        plan, smaller = _without_one(to)
-        probabilities = problem.predict(problem.apply(case[plan], smaller))
+        plan, smaller = proper_subsets(to, most=0)
+        probabilities = problem.predict_changes(case[plan], smaller)
         undone = problem.is_recourse(case[plan], probabilities)
         undone &= problem.is_sensible(case[plan], smaller)
         checks.redundant[which] = np.bincount(plan, weights=undone, minlength=len(which))
     return checks
-
-
-def _without_one(to: Float32Array) -> tuple[IntArray, Float32Array]:
-    """Each row of two changes or more without one of them, for each of them, with the row it comes
-    from.
-    """
-    changed = ~np.isnan(to)
-    row, column = np.nonzero(changed & (changed.sum(axis=1) > 1)[:, None])
-    smaller = to[row]
-    smaller[np.arange(len(row)), column] = np.nan
-    return row, smaller
 
 
 def _distances(plans: Plans, actions: ActionSet) -> Float64Array:

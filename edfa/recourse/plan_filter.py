@@ -296,7 +296,7 @@ def _ask(
     row = np.concatenate([rows for rows, _ in points])
     changes = np.concatenate([point for _, point in points])
     changes = problem.actions.whole(problem.features, changes)
-    fails = ~problem.is_recourse(case[row], problem.predict(problem.apply(case[row], changes)))
+    fails = ~problem.is_recourse(case[row], problem.predict_changes(case[row], changes))
     near, far = (
         np.bincount(row[part], weights=fails[part], minlength=len(case)) == 0
         for part in (slice(beyond), slice(beyond, None))

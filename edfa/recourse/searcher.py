@@ -35,6 +35,7 @@ __all__ = [
     "Lengths",
     "SearchProblem",
     "Searcher",
+    "distinct_rows",
     "proper_subsets",
     "rank_in_case",
 ]
@@ -195,57 +196,63 @@ class SearchProblem:
             return np.zeros((0, self.group.probabilities.shape[1]))
         return self.predictor.predict_known(self.mask, rows)
 
+    def predict_changes(self, case: IntArray, to: Float32Array) -> Float64Array:
+        """Probabilities (rows, classes) after the changes ``to`` and all that follows from them.
+
+        Parameters
+        ----------
+        case
+            The case that each change set is for, (rows,).
+        to
+            The change sets, (rows, known features); NaN: unchanged.
+        """
+        return self.predict(self.apply(case, to))
+
     def is_recourse(self, case: IntArray, probabilities: Float64Array) -> BoolArray:
         """Whether these probabilities, (rows, classes) or (rows, candidates, classes), are recourse
-        for these cases.
+        for the cases ``case`` (rows,); in the shape of ``probabilities`` without its last axis.
         """
         flat = probabilities.reshape(-1, probabilities.shape[-1])
         decided = self.predictor.decide(flat).reshape(probabilities.shape[:-1])
-        turned = self._turned(case, decided)
-        return turned & self._likely(decided, probabilities) if self._least else turned
+        return self._turned(case, decided, probabilities)
 
     @cached_property
     def single_recourse(self) -> BoolArray:
         """Which candidate values of the sweep are recourse by themselves, (cases, candidate
         values).
         """
-        turned = self._turned(np.arange(len(self)), self.group.candidate_decisions)
-        if not self._least:
-            return turned
-        return turned & self._likely(
-            self.group.candidate_decisions, self.group.candidate_probabilities
-        )
+        group = self.group
+        likely = self.actions.rules.min_probability > 0  # else nobody needs the probabilities
+        probabilities = group.candidate_probabilities if likely else None
+        return self._turned(np.arange(len(self)), group.candidate_decisions, probabilities)
 
-    @property
-    def _least(self) -> float:
-        """The probability that a plan must reach; only if above 0 are the candidates' probabilities
-        needed.
+    def _turned(
+        self, case: IntArray, decided: IntArray, probabilities: Float64Array | None
+    ) -> BoolArray:
+        """Whether decisions differ from today's, are the desired one, and are as probable as the
+        rules ask; in the shape of ``decided``, whose first axis goes with ``case`` (rows,).
+
+        ``probabilities`` has one axis more, the classes; None if the rules ask for no probability.
         """
-        return self.actions.rules.min_probability
-
-    def _turned(self, case: IntArray, decided: IntArray) -> BoolArray:
-        """Whether decisions differ from today's, and are the desired one."""
         own = self.group.decision[case].reshape(-1, *(1,) * (decided.ndim - 1))
         turned = np.asarray(decided != own)
-        return turned if self.desired_class is None else turned & (decided == self.desired_class)
-
-    def _likely(self, decided: IntArray, probabilities: Float64Array) -> BoolArray:
-        """Whether what is decided is as probable as the rules ask."""
-        return np.asarray(
-            np.take_along_axis(probabilities, decided[..., None], axis=-1)[..., 0] >= self._least
-        )
+        if self.desired_class is not None:
+            turned &= decided == self.desired_class
+        least = self.actions.rules.min_probability
+        if probabilities is not None and least:
+            reached = np.take_along_axis(probabilities, decided[..., None], axis=-1)[..., 0]
+            turned &= reached >= least
+        return turned
 
     def score(self, case: IntArray, probabilities: Float64Array) -> Float64Array:
-        """The probability of the desired class, or of any but today's; (rows, ...) without the last
-        axis.
+        """The probability of the desired class, or of any but today's, (rows,).
 
-        ``probabilities`` are (rows, classes) or (rows, candidates, classes), ``case`` (rows,).
+        ``probabilities`` are (rows, classes), ``case`` (rows,).
         """
         if self.desired_class is not None:
-            return np.asarray(probabilities[..., self.desired_class])
-        own = self.group.decision[case].reshape(-1, *(1,) * (probabilities.ndim - 1))
-        own = np.broadcast_to(own, (*probabilities.shape[:-1], 1))
-        return np.asarray(1 - np.take_along_axis(probabilities, own, axis=-1)[..., 0])
+            return np.asarray(probabilities[:, self.desired_class])
+        own = self.group.decision[case]
+        return np.asarray(1 - probabilities[np.arange(len(case)), own])
 
     def apply(self, case: IntArray, to: Float32Array) -> Float32Array:
         """The facts of ``case`` (rows,) with the changes ``to``, and what follows from them, made.
@@ -255,30 +262,35 @@ class SearchProblem:
         return self.actions.consequences.apply(self.features, self.facts[case], to)[0]
 
     def is_sensible(self, case: IntArray, to: Float32Array) -> BoolArray:
-        """Which change sets ``to`` (rows, known features) hold further along and lead where people
-        are, (rows,).
+        """Which change sets ``to`` (rows, known features) of ``case`` (rows,) are possible as a
+        whole (see ``ActionSet.fit_together``), hold further along and lead where people are,
+        (rows,).
         """
+        possible = self.actions.fit_together(self.mask, self.facts[case], to)
         if self.plan_filter is None:
-            return np.ones(len(case), dtype=bool)
-        return self.plan_filter.accepts(self, case, to)
+            return possible
+        return possible & self.plan_filter.accepts(self, case, to)
 
-    def fits_together(self, case: IntArray, to: Float32Array) -> BoolArray:
-        """Which change sets are possible as a whole (see ``ActionSet.fit_together``), (rows,)."""
-        return self.actions.fit_together(self.mask, self.facts[case], to)
+    def change(self, column: IntArray, value: Float32Array) -> Float32Array:
+        """Change sets (rows, known features) that set some columns and leave all others unchanged.
+
+        Parameters
+        ----------
+        column
+            The columns that change: (rows,), or (rows, changes) for several changes of each row.
+        value
+            Their new values, in the same shape; NaN: unchanged.
+        """
+        to = np.full((len(value), len(self.features)), np.nan, dtype=np.float32)
+        row = np.arange(len(value)).reshape(-1, *(1,) * (value.ndim - 1))
+        to[row, column] = value
+        return to
 
     def permitted(self, case: IntArray, values: Float32Array) -> Float32Array:
-        """What of ``values`` may be proposed to each case (rows,), as change sets of this shape.
-
-        ``values`` are rows of known features, (rows, known features) or (rows, donors, known
-        features).
+        """``values`` (rows, known features) as change sets for ``case`` (rows,): NaN where a value
+        may not be proposed to the case.
         """
-        to = np.full_like(values, np.nan)
-        for column in self.free:
-            own = self.facts[case, column].reshape(-1, *(1,) * (values.ndim - 2))
-            value = values[..., column]
-            fine = self.actions.permits(int(self.features[column]), own, value)
-            to[..., column] = np.where(fine, value, np.float32(np.nan))
-        return to
+        return self.actions.permitted(self.features, self.facts[case], values)
 
     def lengths(self, case: IntArray, to: Float32Array) -> Lengths:
         """How far change sets ``to`` (rows, known features) go.
@@ -307,13 +319,18 @@ class SearchProblem:
         group = candidates.features[order]
         moved = np.nan_to_num(candidates.to - self.facts[candidates.case])[order]
         ordered = self.actions.ordered[self.features]
+
+        def at_most(one: Float32Array, other: Float32Array) -> BoolArray:
+            """Whether each row of moves goes the way of the other's, and nowhere farther."""
+            less = ordered & (one * other > 0) & (np.abs(one) <= np.abs(other))
+            return np.asarray(((one == other) | less).all(axis=1))
+
         dominated = np.zeros(len(order), dtype=bool)
         for gap in range(1, int(np.bincount(group).max())):
             first = np.flatnonzero(group[gap:] == group[:-gap])
-            a, b = moved[first], moved[first + gap]
-            same, same_way = a == b, ordered & (a * b > 0)
-            dominated[first + gap] |= (same | (same_way & (np.abs(a) <= np.abs(b)))).all(axis=1)
-            dominated[first] |= (same | (same_way & (np.abs(b) <= np.abs(a)))).all(axis=1)
+            pair = moved[first], moved[first + gap]
+            dominated[first + gap] |= at_most(*pair)
+            dominated[first] |= at_most(*pair[::-1])
         return candidates.take(np.sort(order[~dominated]))
 
     def within_max_changes(self, candidates: "Candidates") -> "Candidates":
@@ -383,15 +400,7 @@ class Candidates:
 
     def distinct(self) -> "Candidates":
         """Each change set of a case once, in the position where it first stands."""
-        if len(self) < 2:
-            return self
-        changed = ~np.isnan(self.to)
-        used = changed.any(axis=0)
-        to = np.where(changed[:, used], self.to[:, used], np.float32(np.inf))
-        order = np.lexsort((*to.T[::-1], self.case))
-        to, case = to[order], self.case[order]
-        new = np.r_[True, (to[1:] != to[:-1]).any(axis=1) | (case[1:] != case[:-1])]
-        return self.take(np.sort(order[new]))
+        return self.take(distinct_rows(self.case, self.to))
 
     @classmethod
     def join(cls, *parts: "Candidates") -> "Candidates":
@@ -403,6 +412,25 @@ class Candidates:
             np.concatenate([part.donor for part in parts]),
             np.concatenate(probabilities) if len(probabilities) == len(parts) else None,
         )
+
+
+def distinct_rows(case: IntArray, to: Float32Array) -> IntArray:
+    """The rows of change sets that equal no earlier one of the same case, ascending.
+
+    ``case`` is (rows,), ``to`` (rows, known features) with NaN for what is unchanged.
+
+    >>> to = np.array([[1, np.nan], [1, np.nan], [1, np.nan]], dtype=np.float32)
+    >>> distinct_rows(np.array([0, 0, 1]), to)
+    array([0, 2])
+    """
+    changed = ~np.isnan(to)
+    used = changed.any(axis=0)
+    cells = np.where(changed[:, used], to[:, used], np.float32(np.inf))
+    order = np.lexsort((*cells.T[::-1], case))
+    cells, case = cells[order], case[order]
+    new = np.ones(len(case), dtype=bool)
+    new[1:] = (cells[1:] != cells[:-1]).any(axis=1) | (case[1:] != case[:-1])
+    return np.sort(order[new])
 
 
 def rank_in_case(case: IntArray, *keys: AnyArray) -> IntArray:
@@ -418,9 +446,24 @@ def rank_in_case(case: IntArray, *keys: AnyArray) -> IntArray:
     return rank
 
 
-def proper_subsets(to: Float32Array) -> tuple[IntArray, Float32Array]:
-    """Every non-empty proper subset of each row's changes, with the row it comes from.
+def proper_subsets(to: Float32Array, most: int = EXACT) -> tuple[IntArray, Float32Array]:
+    """Every non-empty proper subset of each row's changes.
 
+    Parameters
+    ----------
+    to
+        Change sets, (rows, features); NaN: unchanged.
+    most
+        The number of changes up to which every subset is given; of rows with more, those without
+        one change.
+
+    Returns
+    -------
+    tuple
+        The row that each subset comes from, (subsets,), and the subsets, (subsets, features).
+
+    Examples
+    --------
     >>> row, smaller = proper_subsets(np.array([[1, np.nan, 2], [3, np.nan, np.nan]],
     ...     dtype=np.float32))
     >>> row, smaller
@@ -428,18 +471,17 @@ def proper_subsets(to: Float32Array) -> tuple[IntArray, Float32Array]:
            [nan, nan,  2.]], dtype=float32))
     """
     rows, parts = [np.zeros(0, dtype=np.intp)], [to[:0]]
-    size = (~np.isnan(to)).sum(axis=1)
+    changed = ~np.isnan(to)
+    size = changed.sum(axis=1)
     for count in np.unique(size[size > 1]):
         some = np.flatnonzero(size == count)
-        dropped = np.eye(count, dtype=bool)
-        if count <= EXACT:
-            dropped = (np.arange(1, 2**count - 1)[:, None] >> np.arange(count) & 1) == 0
-        columns = np.nonzero(~np.isnan(to[some]))[1].reshape(-1, count)
-        smaller = np.repeat(to[some][:, None], len(dropped), axis=1)
-        row, subset, change = np.nonzero(np.broadcast_to(dropped, (len(some), *dropped.shape)))
-        smaller[row, subset, columns[row, change]] = np.nan
-        rows.append(np.repeat(some, len(dropped)))
-        parts.append(smaller.reshape(-1, to.shape[1]))
+        members = ~np.eye(count, dtype=bool)  # (subsets, changes of the row)
+        if count <= most:
+            members = (np.arange(1, 2**count - 1)[:, None] >> np.arange(count) & 1) == 1
+        position = changed[some].cumsum(axis=1) - 1
+        inside = members[:, position].swapaxes(0, 1) & changed[some, None]
+        rows.append(np.repeat(some, len(members)))
+        parts.append(np.where(inside, to[some, None], np.float32(np.nan)).reshape(-1, to.shape[1]))
     return np.concatenate(rows), np.concatenate(parts)
 
 
@@ -575,7 +617,8 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
     def keeps(
         self, problem: SearchProblem, case: IntArray, to: Float32Array, probabilities: Float64Array
     ) -> BoolArray:
-        """Which change sets are good enough, (candidates,): those that are recourse, and sensible.
+        """Which change sets are good enough, (candidates,): those that are recourse, possible as a
+        whole, and sensible.
 
         ``case`` is (candidates,), ``to`` (candidates, known features), ``probabilities``
         (candidates, classes).
@@ -593,7 +636,7 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         to = np.where(candidates.to == facts, np.float32(np.nan), candidates.to)
         allowed = problem.actions.allows(problem.mask, facts, to)
         some = Candidates(candidates.case, to, candidates.donor).take(allowed).distinct()
-        probabilities = problem.predict(problem.apply(some.case, some.to))
+        probabilities = problem.predict_changes(some.case, some.to)
         kept = self.keeps(problem, some.case, some.to, probabilities)
         return replace(some, probabilities=probabilities).take(kept)
 
@@ -603,9 +646,11 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         """
         candidates = self._undo_one_by_one(problem, candidates).distinct()
         plan, smaller = proper_subsets(candidates.to)
-        probabilities, fine = self._check_smaller(problem, candidates.case[plan], smaller)
+        case = candidates.case[plan]
+        probabilities = problem.predict_changes(case, smaller)
+        fine = self.keeps(problem, case, smaller, probabilities)
         plan, smaller, probabilities = plan[fine], smaller[fine], probabilities[fine]
-        size = problem.lengths(candidates.case[plan], smaller)
+        size = problem.lengths(case[fine], smaller)
         best = rank_in_case(plan, size.effort, size.l0) == 0
         to, after = candidates.to.copy(), np.array(candidates.probabilities)
         to[plan[best]], after[plan[best]] = smaller[best], probabilities[best]
@@ -618,25 +663,15 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         to, after = candidates.to.copy(), np.array(candidates.probabilities)
         active = np.arange(len(candidates))
         while len(active):
-            plan, column = np.nonzero(~np.isnan(to[active]))
-            smaller, case = to[active[plan]], candidates.case[active[plan]]
-            smaller[np.arange(len(plan)), column] = np.nan
-            probabilities, fine = self._check_smaller(problem, case, smaller)
+            plan, smaller = proper_subsets(to[active], most=0)
+            case = candidates.case[active[plan]]
+            probabilities = problem.predict_changes(case, smaller)
+            fine = self.keeps(problem, case, smaller, probabilities)
             score = np.where(fine, problem.score(case, probabilities), -1.0)
-            best = np.flatnonzero((rank_in_case(plan, -score) == 0) & (score >= 0))
+            best = np.flatnonzero((rank_in_case(plan, -score) == 0) & fine)
             active = active[plan[best]]
             to[active], after[active] = smaller[best], probabilities[best]
         return replace(candidates, to=to, probabilities=after)
-
-    def _check_smaller(
-        self, problem: SearchProblem, case: IntArray, to: Float32Array
-    ) -> tuple[Float64Array, BoolArray]:
-        """Probabilities of change sets, and which are good enough: undoing a change can part what
-        belongs together.
-        """
-        probabilities = problem.predict(problem.apply(case, to))
-        fine = (~np.isnan(to)).any(axis=1) & problem.fits_together(case, to)
-        return probabilities, fine & self.keeps(problem, case, to, probabilities)
 
     def invalidation(self, problem: SearchProblem, candidates: Candidates) -> Float64Array | None:
         """The probability that each plan fails if its numbers are met only roughly, (candidates,);

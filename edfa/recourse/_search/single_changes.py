@@ -209,17 +209,15 @@ class SingleChanges:
             inputs = problem.actions.consequences.inputs[self.layout.feature]
             tried = permitted if problem.plan_filter is None else is_recourse | (permitted & inputs)
             case, change = np.nonzero(tried & self.moves_others)
-            rows = problem.apply(case, self._rows(case, change))
-            is_recourse[case, change] = problem.is_recourse(case, problem.predict(rows))
+            probabilities = problem.predict_changes(case, self._rows(case, change))
+            is_recourse[case, change] = problem.is_recourse(case, probabilities)
         if (
             problem.actions.joint_values
             or problem.plan_filter is not None
             or self.moves_others.any()
         ):
             case, change = np.nonzero(is_recourse)
-            to = self._rows(case, change)
-            fine = problem.fits_together(case, to)
-            is_recourse[case, change] = fine & problem.is_sensible(case, to)
+            is_recourse[case, change] = problem.is_sensible(case, self._rows(case, change))
 
     @cached_property
     def moves_others(self) -> BoolArray:
@@ -231,17 +229,15 @@ class SingleChanges:
 
     def _rows(self, case: IntArray, change: IntArray) -> Float32Array:
         """Change sets of one change each, (n, known features); ``case`` and ``change`` are (n,)."""
-        to = np.full((len(case), len(self.problem.features)), np.nan, dtype=np.float32)
-        to[np.arange(len(case)), self.layout.column[change]] = self.to[case, change]
-        return to
+        return self.problem.change(self.layout.column[change], self.to[case, change])
 
     def _predict(self, case: IntArray, change: IntArray) -> Float64Array:
         """The model's probabilities after each change, (n, classes); ``case``, ``change``: (n,)."""
         probabilities = self.problem.group.predict_candidates(case, self.layout.candidate[change])
         moved = np.flatnonzero(self.moves_others[change])
         if len(moved):
-            rows = self.problem.apply(case[moved], self._rows(case[moved], change[moved]))
-            probabilities[moved] = self.problem.predict(rows)
+            to = self._rows(case[moved], change[moved])
+            probabilities[moved] = self.problem.predict_changes(case[moved], to)
         return probabilities
 
     def __len__(self) -> int:
@@ -392,10 +388,8 @@ def _bisect(
     wrong = np.where(fails == -np.inf, -1, np.where(fails == np.inf, last + 1, wrong))
     while (left := np.flatnonzero(np.abs(wrong - best) > 1)).size:
         middle = (best[left] + wrong[left]) // 2
-        to = np.full((len(left), len(problem.features)), np.nan, dtype=np.float32)
-        to[:, column] = permitted[middle]
-        probabilities = problem.predict(problem.apply(case[left], to))
-        turned = problem.is_recourse(case[left], probabilities)
+        to = problem.change(np.array(column), permitted[middle])
+        turned = problem.is_recourse(case[left], problem.predict_changes(case[left], to))
         best[left] = np.where(turned, middle, best[left])
         wrong[left] = np.where(turned, wrong[left], middle)
     return permitted[best]

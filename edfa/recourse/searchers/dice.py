@@ -14,7 +14,7 @@ from edfa.data.table import Table
 from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.recourse._search.sampling import Draws, draw_values
 from edfa.recourse.action_set import ActionSet
-from edfa.recourse.searcher import Candidates, Searcher, SearchProblem
+from edfa.recourse.searcher import Candidates, Searcher, SearchProblem, distinct_rows
 from edfa.recourse.searchers.nearest import Nearest
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
@@ -176,8 +176,9 @@ def _first_population(problem: SearchProblem, nearest: Nearest, size: int) -> Fl
         population[:, half:, column] = np.where(coin < 0.5, values, np.float32(np.nan))
     for case, side in nearest.sides(problem):
         near = nearest.donors_.nearest(problem, case, side, half)
-        values = nearest.donors_.rows[near][:, :, problem.features]
-        population[case, : near.shape[1]] = problem.permitted(case, values)
+        values = nearest.donors_.rows[near.ravel()][:, problem.features]
+        inherited = problem.permitted(np.repeat(case, near.shape[1]), values)
+        population[case, : near.shape[1]] = inherited.reshape(*near.shape, -1)
     order = np.argsort(_fitness(problem, everyone, population), axis=1, kind="stable")
     return np.take_along_axis(population, order[:, :, None], axis=1)
 
@@ -210,7 +211,7 @@ def _fitness(problem: SearchProblem, case: IntArray, population: Float32Array) -
     """
     flat = population.reshape(-1, population.shape[2])
     flat_case = np.repeat(case, population.shape[1])
-    score = problem.score(flat_case, problem.predict(problem.apply(flat_case, flat)))
+    score = problem.score(flat_case, problem.predict_changes(flat_case, flat))
     size, count = problem.lengths(flat_case, flat), max(1, len(problem.free))
     missing = np.maximum(0, max(0.5, problem.actions.rules.min_probability) - score) * 4
     fitness = missing + 0.2 * size.heom + 0.2 * size.l0 / count
@@ -219,14 +220,11 @@ def _fitness(problem: SearchProblem, case: IntArray, population: Float32Array) -
 
 def _duplicates(population: Float32Array) -> BoolArray:
     """Which individuals equal an earlier one of their population, (cases, individuals)."""
-    filled = np.nan_to_num(population, nan=np.inf)
-    order = np.lexsort([*filled.transpose(2, 0, 1)[::-1]], axis=1)
-    in_order = np.take_along_axis(filled, order[:, :, None], axis=1)
-    same = np.zeros(order.shape, dtype=bool)
-    same[:, 1:] = (in_order[:, 1:] == in_order[:, :-1]).all(axis=2)
-    duplicates = np.zeros_like(same)
-    np.put_along_axis(duplicates, order, same, axis=1)
-    return duplicates
+    cases, size, width = population.shape
+    duplicates = np.ones(cases * size, dtype=bool)
+    case = np.repeat(np.arange(cases), size)
+    duplicates[distinct_rows(case, population.reshape(-1, width))] = False
+    return duplicates.reshape(cases, size)
 
 
 def diverse(of: IntArray, coordinates: Float64Array, k: int) -> IntArray:

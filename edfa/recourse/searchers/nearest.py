@@ -451,12 +451,10 @@ def combine(
     triple = sets[set_, 1] != sets[set_, 2]  # pairs first
     _, first = np.unique(number(triple * len(case) + row, *chosen.T), return_index=True)
     row, donor, picked, triple = row[first], donor[first], chosen[first], triple[first]
-    set_case, to = case[row], np.full((len(first), len(problem.features)), np.nan, dtype=np.float32)
-    new = changes.to[set_case[:, None], picked]
-    to[np.arange(len(first))[:, None], changes.layout.column[picked]] = new
-    probabilities = problem.predict(problem.apply(set_case, to))
+    set_case = case[row]
+    to = problem.change(changes.layout.column[picked], changes.to[set_case[:, None], picked])
+    probabilities = problem.predict_changes(set_case, to)
     fine = problem.is_recourse(set_case, probabilities)
-    fine &= problem.fits_together(set_case, to)
     turned = np.flatnonzero(fine)
     fine[turned] = problem.is_sensible(set_case[turned], to[turned])
     if not keep_supersets:

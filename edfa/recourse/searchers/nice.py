@@ -14,7 +14,7 @@ from edfa.data.table import Table
 from edfa.errors import SettingError, UnknownNameError
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem, rank_in_case
 from edfa.recourse.searchers.nearest import LIMIT, Donors, Side
-from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
+from edfa.typing import Float32Array, Float64Array, IntArray
 
 __all__ = ["NICE"]
 
@@ -105,13 +105,11 @@ class NICE(Searcher):
         # DEVIATION: NICE follows the nearest and may change anything; here only what is permitted
         # is taken over, so the nearest may not do and the next one is tried.
         near = self.donors_.nearest(problem, case, side, self.neighbours)
-        to = problem.permitted(case, self.donors_.rows[near][:, :, problem.features])
-        flat, flat_case = to.reshape(-1, to.shape[2]), np.repeat(case, near.shape[1])
-        probabilities = problem.predict(problem.apply(flat_case, flat))
-        works = self._is_good_enough(problem, flat_case, flat, probabilities).reshape(near.shape)
-        rows = np.flatnonzero(works.any(axis=1)) if works.size else case[:0]
-        first = works[rows].argmax(axis=1) if len(rows) else rows
-        return Candidates(case[rows], to[rows, first], self.donors_.row_number[near[rows, first]])
+        case, donor = np.repeat(case, near.shape[1]), near.ravel()
+        to = problem.permitted(case, self.donors_.rows[donor][:, problem.features])
+        works = self.keeps(problem, case, to, problem.predict_changes(case, to))
+        targets = Candidates(case, to, self.donors_.row_number[donor]).take(works)
+        return targets.take(rank_in_case(targets.case) == 0)
 
     def _best_first(self, problem: SearchProblem, targets: Candidates) -> Candidates:
         """Towards the targets, all cases one step at a time, the most rewarding first, until it is
@@ -125,15 +123,13 @@ class NICE(Searcher):
             row = active[position]
             case, hybrid = targets.case[row], to[row]
             hybrid[np.arange(len(row)), column] = targets.to[row, column]
-            probabilities = problem.predict(problem.apply(case, hybrid))
+            probabilities = problem.predict_changes(case, hybrid)
             new_score = problem.score(case, probabilities)
             reward = self._reward(problem, case, (to[row], hybrid), new_score - score[row], column)
             best = rank_in_case(position, column, -reward) == 0
             to[active], score[active] = hybrid[best], new_score[best]
             left[active, column[best]] = False
-            arrived = self._is_good_enough(
-                problem, targets.case[active], to[active], probabilities[best]
-            )
+            arrived = self.keeps(problem, targets.case[active], to[active], probabilities[best])
             active = active[~arrived & left[active].any(axis=1)]
         return Candidates(targets.case, to, targets.donor)
 
@@ -164,11 +160,3 @@ class NICE(Searcher):
             for to in steps
         )
         return np.asarray(gain * (before / after) ** np.sign(gain))
-
-    def _is_good_enough(
-        self, problem: SearchProblem, case: IntArray, to: Float32Array, probabilities: Float64Array
-    ) -> BoolArray:
-        """Whether change sets are kept and leave no pair of values that was never seen together,
-        (change sets,).
-        """
-        return problem.fits_together(case, to) & self.keeps(problem, case, to, probabilities)

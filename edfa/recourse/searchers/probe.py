@@ -83,7 +83,7 @@ class PROBE(Searcher):
         for factor in FACTORS:
             farther = self._farther(problem, left, factor)
             case, to = farther.case, farther.to
-            probabilities = problem.predict(problem.apply(case, to))
+            probabilities = problem.predict_changes(case, to)
             robust_enough = problem.actions.allows(problem.mask, problem.facts[case], to)
             robust_enough &= self.keeps(problem, case, to, probabilities)
             parts.append(Candidates(case, to, farther.donor, probabilities).take(robust_enough))
@@ -127,9 +127,8 @@ class PROBE(Searcher):
             first = above & (above.cumsum(axis=1) == 1)
             first |= below & (below[:, ::-1].cumsum(axis=1)[:, ::-1] == 1)
             case, index = np.nonzero(first)
-            to = np.full((len(case), len(problem.features)), np.nan, dtype=np.float32)
-            to[:, np.searchsorted(problem.features, feature)] = values[index]
-            parts.append(Candidates.of(case, to))
+            column = np.searchsorted(problem.features, feature)
+            parts.append(Candidates.of(case, problem.change(column, values[index])))
         return Candidates.join(*parts)
 
     def _farther(self, problem: SearchProblem, candidates: Candidates, factor: float) -> Candidates:
