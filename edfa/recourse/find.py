@@ -16,7 +16,7 @@ from edfa.parallel import count_jobs, map_parallel
 from edfa.people import HasPeople, People
 from edfa.recourse._search.single_changes import interval
 from edfa.recourse.plan_filter import farthest
-from edfa.recourse.plans import NUMBERS, Plans
+from edfa.recourse.plans import Plans, read_columns
 from edfa.recourse.reasons import NoPlanReasons
 from edfa.recourse.searcher import Candidates, Keys, Searcher, SearchProblem, rank_in_case
 from edfa.recourse.survival import Survival
@@ -115,7 +115,9 @@ def find_recourse(
         done += len(problem)
         if progress:
             progress(done, total)
-    columns = _join(parts, [problem.features for problem in problems], batch.X.shape[1])
+    columns = read_columns([], batch)
+    if parts:
+        columns = _join(parts, [problem.features for problem in problems], batch.X.shape[1])
     return Plans(
         people=batch,
         decision=decision.astype(np.int64),
@@ -355,8 +357,6 @@ def _join(parts: list[dict[str, Any]], features: list[IntArray], width: int) -> 
     ``features`` are the known features of each problem, which its ``to`` is about; joined, it is
     (plans, ``width``).
     """
-    if not parts:
-        return _empty_columns(width)
     of = np.concatenate([part["of"] for part in parts])
     order = np.argsort(of, kind="stable")
     names = [name for name in parts[0] if name != "to"]
@@ -370,14 +370,6 @@ def _join(parts: list[dict[str, Any]], features: list[IntArray], width: int) -> 
         to[np.ix_(place[start : start + len(changes)], known)] = changes
         start += len(changes)
     return joined
-
-
-def _empty_columns(width: int) -> dict[str, Any]:
-    """The columns of ``Plans`` without a plan; ``width`` is the number of features."""
-    columns = dict.fromkeys((*NUMBERS, "low", "high", "months"), np.zeros(0))
-    columns |= dict.fromkeys(("of", "reached", "l0", "donor"), np.zeros(0, dtype=np.int64))
-    to, valid = np.zeros((0, width), dtype=np.float32), np.zeros(0, dtype=bool)
-    return columns | {"to": to, "valid": valid}
 
 
 def menu(of: IntArray, survival: Float64Array, keys: Keys) -> IntArray:

@@ -3,17 +3,16 @@ to give way.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from edfa.data.rules import Rules
+from edfa.data.rules import NO_RULES, Rules
 from edfa.recourse.plans import Plan
 
-__all__ = ["Loosening", "Rule", "loosenings"]
+__all__ = ["Loosening", "Rule", "loosen_one", "loosen_several"]
 
 
 class Loosening(NamedTuple):
@@ -24,32 +23,48 @@ class Loosening(NamedTuple):
     rules: tuple[str, ...] = ()
     words: str = ""
 
-    @classmethod
-    def of_support(cls, plan: Plan) -> "Loosening":
-        """Fewer training people asked for, where a plan leads."""
-        return cls(("min_support",), f"min_support = {plan.support}: {plan}")
 
-    @classmethod
-    def of_several(
-        cls, given: Rules, rules: Iterable["Rule"], best: Callable[[Rules], Plan | None]
-    ) -> "Loosening":
-        """As few rules as will do, where none will do alone: all are dropped, then put back where a
-        plan remains.
-        """
-        dropped = list(rules)
+Best = Callable[[Rules], Plan | None]
+"""The easiest plan under rules; None: there is none."""
 
-        def without(some: list[Rule]) -> Rules:
-            return reduce(lambda limits, rule: rule.drop(limits), some, given)
 
-        plan = best(without(dropped))
-        if plan is None:
-            return cls()
-        for rule in list(dropped):
-            fewer = [other for other in dropped if other is not rule]
-            if (other_plan := best(without(fewer))) is not None:
-                dropped, plan = fewer, other_plan
-        words = " and ".join(rule.words(plan) for rule in dropped)
-        return cls(tuple(rule.rule for rule in dropped), f"{words}: {plan}")
+def loosen_one(given: Rules, best: Best) -> Loosening | None:
+    """The one rule that gives a plan of the least effort if it gives way; None: no rule alone does.
+
+    Parameters
+    ----------
+    given
+        The rules that leave no plan.
+    best
+        The easiest plan under other rules.
+    """
+    options = [(rule, plan) for rule in _rules_of(given, best) if (plan := best(rule.drop(given)))]
+    if not options:
+        return None
+    rule, plan = min(options, key=lambda option: option[1].effort)
+    return Loosening((rule.rule,), f"{rule.words(plan)}: {plan}")
+
+
+def loosen_several(given: Rules, best: Best) -> Loosening:
+    """As few rules as will do, where none will do alone: all are dropped, then put back where a
+    plan remains.
+
+    The parameters are those of ``loosen_one``.
+    """
+
+    def without(rules: Iterable[Rule]) -> Plan | None:
+        return best(reduce(lambda limits, rule: rule.drop(limits), rules, given))
+
+    dropped = list(_rules_of(given))
+    plan = without(dropped)
+    if plan is None:
+        return Loosening()
+    for rule in list(dropped):
+        fewer = [other for other in dropped if other is not rule]
+        if (other_plan := without(fewer)) is not None:
+            dropped, plan = fewer, other_plan
+    words = " and ".join(rule.words(plan) for rule in dropped)
+    return Loosening(tuple(rule.rule for rule in dropped), f"{words}: {plan}")
 
 
 @dataclass(frozen=True)
@@ -72,18 +87,19 @@ class Rule:
 
     def drop(self, limits: Rules) -> Rules:
         """The rules without this one."""
-        entries = getattr(limits, self.name)
-        rest: Any = LIMITS[self.name][0] if self.name in LIMITS else None
+        entries: Any = getattr(limits, self.name)
         if self.name in LISTS:
-            rest = tuple(entry for entry in entries if entry != self.item)
+            entries = tuple(entry for entry in entries if entry != self.item)
         elif self.name in MAPPINGS:
-            rest = {key: value for key, value in entries.items() if key != self.item}
-        return replace(limits, **{self.name: rest})
+            entries = {key: value for key, value in entries.items() if key != self.item}
+        else:
+            return limits.without(self.name)
+        return replace(limits, **{self.name: entries})
 
     def words(self, plan: Plan) -> str:
         """How far it must give way for a plan."""
         if self.name in LIMITS:
-            return f"{self.name} = {LIMITS[self.name][1](plan):g}"
+            return f"{self.name} = {LIMITS[self.name](plan):g}"
         if self.name in MAPPINGS:
             for change in plan.changes:
                 if change.feature == self.item:
@@ -91,39 +107,36 @@ class Rule:
         return f"without {self.rule}"
 
 
-def loosenings(given: Rules, helps: Callable[[Rules], bool] | None = None) -> tuple[Rule, ...]:
+def _rules_of(given: Rules, best: Best | None = None) -> Iterator[Rule]:
     """Every rule of ``given`` that can stand in the way of a plan.
 
-    With ``helps``, which says whether rules leave a plan, lists and mappings of rules are
-    looked into only if there would be one without the whole of them.
+    With ``best``, lists and mappings of rules are looked into only if there would be a plan without
+    the whole of them.
     """
-    rules = [
-        Rule(name, None, f"{name} = {value:g}")
-        for name, (limitless, _) in LIMITS.items()
-        if (value := getattr(given, name)) not in (None, limitless)
-    ]
+    for name in LIMITS:
+        if (value := getattr(given, name)) != getattr(NO_RULES, name):
+            yield Rule(name, None, f"{name} = {value:g}")
     for name in (*LISTS, *MAPPINGS):
         entries = getattr(given, name)
-        nothing: dict[str, Any] = {name: type(entries)()}
-        if len(entries) > 1 and helps is not None and not helps(replace(given, **nothing)):
+        if len(entries) > 1 and best is not None and best(given.without(name)) is None:
             continue
         for entry in entries:
-            value = entries[entry] if name in MAPPINGS else entry
-            said = value if isinstance(value, str) and name in LISTS else _text(value)
-            where = f"{name}.{entry} =" if name in MAPPINGS else f"{name}:"
-            rules.append(Rule(name, entry, f"{where} {said}"))
+            if name in MAPPINGS:
+                yield Rule(name, entry, f"{name}.{entry} = {_text(entries[entry])}")
+            else:
+                said = entry if isinstance(entry, str) else _text(entry)
+                yield Rule(name, entry, f"{name}: {said}")
     if given.only is not None:
-        rules.append(Rule("only", None, f"only = {_text(list(given.only))}"))
-    return tuple(rules)
+        yield Rule("only", None, f"only = {_text(given.only)}")
 
 
-LIMITS: Mapping[str, tuple[Any, Callable[[Plan], Any]]] = {
-    "max_changes": (None, lambda plan: plan.l0),
-    "max_effort": (None, lambda plan: float(np.ceil(plan.effort * 100) / 100)),
-    "max_months": (None, lambda plan: float(np.ceil(plan.months))),
-    "min_probability": (0.0, lambda plan: float(np.floor(plan.probability_after * 100) / 100)),
+LIMITS: Mapping[str, Callable[[Plan], float]] = {
+    "max_changes": lambda plan: plan.l0,
+    "max_effort": lambda plan: math.ceil(plan.effort * 100) / 100,
+    "max_months": lambda plan: math.ceil(plan.months),
+    "min_probability": lambda plan: math.floor(plan.probability_after * 100) / 100,
 }
-"""Rules that are one number: its value that limits nothing, and the one that a plan needs."""
+"""Rules that are one number, and the number that a plan needs."""
 LISTS = ("locked", "forbidden", "together")
 MAPPINGS = ("ranges", "levels", "directions")
 

@@ -26,7 +26,7 @@ from edfa.recourse.action_set import Consequences
 from edfa.text import html, summaries
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
-__all__ = ["Change", "NoPlan", "Plan", "Plans", "Reason"]
+__all__ = ["Change", "NoPlan", "Plan", "Plans", "Reason", "read_columns"]
 
 FORMAT_VERSION = 1
 MAX_SHOWN = 20  # plans in a notebook
@@ -474,7 +474,7 @@ class Plans:
                 people=people,
                 decision=_codes(content["people"]["decision"], "people.decision", classes),
                 reasons=_read_reasons(content["reasons"], len(people)),
-                **_read_columns(content["plans"], people),
+                **read_columns(content["plans"], people),
             )
         except KeyError as error:
             raise UnreadableError(f"these plans are damaged: {error} is missing") from None
@@ -511,22 +511,30 @@ def _read_people(content: Mapping[str, Any]) -> People:
     return people
 
 
-def _read_columns(entries: Sequence[dict[str, Any]], people: People) -> dict[str, Any]:
-    """The columns of plans from their rows."""
+def read_columns(entries: Sequence[dict[str, Any]], people: People) -> dict[str, Any]:
+    """The columns of ``Plans`` from the rows of plans.
+
+    Parameters
+    ----------
+    entries
+        Each a ``Plan.to_dict`` with the ``row`` of its person, which is taken out; none gives the
+        columns of no plans.
+    people
+        The batch that the plans are for.
+    """
     of = _codes([entry.pop("row") for entry in entries], "plans.row", len(people))
     plans = [Plan.from_dict(entry) for entry in entries]
-    schema, encoder = people.schema, people.encoder
-    columns: dict[str, Any] = {"of": of, "donor": np.full(len(plans), -1, dtype=np.int64)}
-    columns["to"] = np.full((len(plans), len(schema)), np.nan, dtype=np.float32)
-    columns["low"], columns["high"] = np.full((2, len(plans)), np.nan, dtype=np.float32)
+    schema, count = people.schema, len(plans)
+    columns: dict[str, Any] = {"of": of, "donor": np.full(count, -1, dtype=np.int64)}
+    columns["to"] = np.full((count, len(schema)), np.nan, dtype=np.float32)
+    columns["low"], columns["high"] = np.full((2, count), np.nan, dtype=np.float32)
     for i, plan in enumerate(plans):
         for change in plan.changes:
-            column = encoder[change.feature]
-            columns["to"][i, schema.index(change.feature)] = column.encode_one(change.after)
-            if change.low is not None:
-                columns["low"][i] = column.encode_one(change.low)
-            if change.high is not None:
-                columns["high"][i] = column.encode_one(change.high)
+            encode = people.encoder[change.feature].encode_one
+            columns["to"][i, schema.index(change.feature)] = encode(change.after)
+            for end in ("low", "high"):
+                if (value := getattr(change, end)) is not None:
+                    columns[end][i] = encode(value)
     reached = [schema.classes.index(plan.reached) for plan in plans]
     columns["reached"] = np.array(reached, dtype=np.int64)
     columns["valid"] = np.array([plan.valid for plan in plans], dtype=bool)

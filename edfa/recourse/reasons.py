@@ -17,7 +17,7 @@ from edfa.explanation.necessity import sweep
 from edfa.explanation.partition import members
 from edfa.people import Background, People
 from edfa.recourse.action_set import ActionSet
-from edfa.recourse.loosen import Loosening, loosenings
+from edfa.recourse.loosen import Loosening, loosen_one, loosen_several
 from edfa.recourse.plans import NoPlan, Plan, Plans, Reason
 from edfa.recourse.searcher import Searcher
 from edfa.typing import BoolArray, IntArray, ObjectArray
@@ -67,14 +67,12 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         if row not in self._loosened:
             if row not in self.without:  # which is known without looking for anything
                 raise KeyError(row)
-            reason = self.reasons[row]
+            reason, people = self.reasons[row], self.people
             unlock = self._unlock(row) if reason == "more_information_needed" else ()
-            people = self.people
-            person, seed, step = (int(n[row]) for n in (people.person, people.seed, people.step))
-            loosening = Loosening()
-            if reason in ("rules", "too_few_people_there"):
-                loosening = self._loosening(row)
-            self._loosened[row] = NoPlan(person, seed, step, reason, unlock, *loosening)
+            place = (int(numbers[row]) for numbers in (people.person, people.seed, people.step))
+            in_the_way = reason in ("rules", "too_few_people_there")
+            loosening = self._loosening(row) if in_the_way else Loosening()
+            self._loosened[row] = NoPlan(*place, reason, unlock, *loosening)
         return self._loosened[row]
 
     @cached_property
@@ -163,39 +161,30 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         as will do.
         """
 
-        def best(rules: Rules, searcher: Searcher) -> Plan | None:
+        def best(rules: Rules, searcher: Searcher = self.searcher) -> Plan | None:
             plans = self._plans(np.array([row]), searcher, rules)
             easiest = np.lexsort((plans.l0, plans.effort))
             return plans[int(easiest[0])] if len(easiest) else None
 
         given = self.actions.rules
-        rules = loosenings(given, lambda limits: best(limits, self.searcher) is not None)
-        options = [
-            (rule, plan) for rule in rules if (plan := best(rule.drop(given), self.searcher))
-        ]
-        if options:
-            rule, plan = min(options, key=lambda option: option[1].effort)
-            return Loosening((rule.rule,), f"{rule.words(plan)}: {plan}")
+        if alone := loosen_one(given, best):
+            return alone
         if fewer := best(given, self._asking_less(min_support=0)):
-            return Loosening.of_support(fewer)
-        return Loosening.of_several(
-            given, loosenings(given), lambda limits: best(limits, self.searcher)
-        )
+            return Loosening(("min_support",), f"min_support = {fewer.support}: {fewer}")
+        return loosen_several(given, best)
 
     def _flips(self, rows: IntArray) -> tuple[BoolArray, BoolArray]:
         """Whether any value of a feature that may change, and of one that may not, turns the
         decision; (rows,) each.
         """
-        free, locked = (np.zeros(len(rows), dtype=bool) for _ in range(2))
+        free, locked = np.zeros((2, len(rows)), dtype=bool)
         inside = members(self.people.schema.names, self.people.blanket)
-        if not len(rows):
-            return free, locked
         swept = sweep(self.people.X[rows], self.people.predictor, self.actions.support, inside)
-        for group in (g for g in swept.groups if g.features):
-            for feature, _, flips in group.by_feature(group.flips(self.goal)):
-                turned = np.asarray(flips.any(axis=1))[group.case]
-                side = free if self.actions.free[feature] else locked
-                side[group.people] |= turned
+        for group in swept.groups:
+            turned, columns = group.flips(self.goal), group.grid.columns[group.grid.owner]
+            may_change = self.actions.free[group.mask][columns]
+            free[group.people] = (turned & may_change).any(axis=1)[group.case]
+            locked[group.people] = (turned & ~may_change).any(axis=1)[group.case]
         return free, locked
 
     @cached_property

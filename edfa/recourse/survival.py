@@ -162,7 +162,7 @@ class Completions:
         two.
         """
         neighbours = self.neighbours.farther(k)
-        return None if neighbours.k < 2 else Completions(neighbours, self.cache, self.committee)
+        return None if neighbours.k < 2 else replace(self, neighbours=neighbours)
 
     def survival(self, plans: PlannedChanges) -> Survival:
         """The share of completions (and members) in which each plan survives; no error where the
@@ -183,7 +183,7 @@ class Completions:
         decision stays, or in a share ``enough`` of completions, later ones are not asked about.
         """
         people, of = plans.people, plans.of
-        survival = Survival(*(np.full(len(plans), np.nan) for _ in range(2)))
+        survival = Survival(*np.full((2, len(plans)), np.nan))
         if self.committee is None and not np.isnan(people.X[:, people.predictor.varies_]).any():
             # what works now works then
             survival.probability[rank == 0], survival.error[rank == 0] = 1.0, 0.0
@@ -348,9 +348,10 @@ def _survives(plans: PlannedChanges, filled: _Filled, followed: "_Followed") -> 
     """In which completions the plans survive by the model's own decision, (plans, k)."""
     survives = np.zeros((len(plans), filled.rows.shape[1]), dtype=bool)
     # elsewhere the decision is that of an equal completion
-    followed = followed.take(filled.first[plans.of[followed.plan], followed.completion])
-    decided = _decide(plans.people.predictor, followed.rows)
-    survives[followed.plan, followed.completion] = plans.turned(followed.plan, decided)
+    first = np.flatnonzero(filled.first[plans.of[followed.plan], followed.completion])
+    plan, completion = followed.plan[first], followed.completion[first]
+    decided = _decide(plans.people.predictor, followed.rows[first])
+    survives[plan, completion] = plans.turned(plan, decided)
     return np.take_along_axis(survives, filled.first_equal[plans.of], axis=1)
 
 
@@ -363,18 +364,18 @@ def _votes(
     are.
     """
     apart = max(1, len(committee) // ASKED) if count > 1 else 1
-    turn, member = followed.completion % apart, np.arange(len(committee))
+    turn, turns = followed.completion % apart, np.arange(len(committee)) % apart
     rows, row = _distinct(followed.rows)
     if committee.asks_together(len(rows)):
         turned = plans.turned(followed.plan, committee.decide_together(rows)[:, row])
-        survived = (turned & (turn == member[:, None] % apart)).sum(axis=0)
+        survived = (turned & (turn == turns[:, None])).sum(axis=0)
     else:
         survived = np.zeros(len(turn), dtype=np.intp)
-        for each in member.tolist():
-            mine = np.flatnonzero(turn == each % apart)
-            decided = committee.decide_shown(each, followed.rows[mine])
+        for member, its_turn in enumerate(turns.tolist()):
+            mine = np.flatnonzero(turn == its_turn)
+            decided = committee.decide_shown(member, followed.rows[mine])
             survived[mine] += plans.turned(followed.plan[mine], decided)
-    pairs = sum(len(range(each % apart, count, apart)) for each in member.tolist())
+    pairs = (turns == np.arange(count)[:, None] % apart).sum()
     return np.bincount(followed.plan, weights=survived, minlength=len(plans)) / pairs
 
 
@@ -388,10 +389,6 @@ class _Followed(NamedTuple):
     plan: IntArray
     completion: IntArray
     rows: Float32Array
-
-    def take(self, which: BoolArray) -> "_Followed":
-        """Those that are marked, (n,)."""
-        return _Followed(self.plan[which], self.completion[which], self.rows[which])
 
 
 def _follow(plans: PlannedChanges, filled: _Filled, asked: BoolArray) -> _Followed:

@@ -16,7 +16,7 @@ import numpy as np
 
 from edfa.explanation.necessity import CandidateGrid, CandidateValues
 from edfa.recourse.action_set import ActionSet
-from edfa.recourse.searcher import Candidates, SearchProblem
+from edfa.recourse.searcher import Candidates, SearchProblem, rank_in_case
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int32Array, IntArray
 
 __all__ = ["ChangeLayout", "SingleChanges", "interval"]
@@ -260,18 +260,14 @@ class SingleChanges:
         """Cases and changes that are recourse by themselves: every level, the nearest number in
         each direction.
         """
-        layout, own = self.layout, self.problem.facts[:, self.layout.column]
-        above = self.is_recourse & layout.ordered & (self.to > own)
-        below = self.is_recourse & layout.ordered & ~above
-        # Counted along all changes: the first of its feature has one more than there were before
-        # that feature.
-        start, end = layout.starts[layout.swept], layout.starts[layout.swept + 1] - 1
-        up, down = above.cumsum(axis=1), below.cumsum(axis=1)
-        nearest = self.is_recourse & ~layout.ordered
-        nearest |= above & (up == up[:, start] - above[:, start] + 1)
-        nearest |= below & (down == down[:, end])
-        case, change = np.nonzero(nearest)
-        return case, change
+        layout, facts = self.layout, self.problem.facts
+        case, change = np.nonzero(self.is_recourse)
+        column = layout.column[change]
+        way = np.sign(self.to[case, change] - facts[case, column])
+        feature_and_way = (case * facts.shape[1] + column) * 3 + way
+        nearest = rank_in_case(feature_and_way, change * way) == 0
+        chosen = nearest | ~layout.ordered[change]
+        return case[chosen], change[chosen]
 
 
 def interval(problem: SearchProblem, candidates: Candidates) -> Ends:
@@ -285,76 +281,66 @@ def interval(problem: SearchProblem, candidates: Candidates) -> Ends:
     cells, is asked (see ``_trial_ends``). A number that goes the good way of a model that obeys
     directions is open there in any case.
     """
-    grid, actions, changed = problem.group.grid, problem.actions, ~np.isnan(candidates.to)
-    if not len(candidates):
-        return np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.float32)
-    single, column = changed.sum(axis=1) == 1, changed.argmax(axis=1)
-    low, high = _obeyed_ends(problem, candidates, column, single)
-    if not len(grid):
-        return low, high
-    features = np.array(grid.features)
-    told = np.zeros((2, len(problem.features)), dtype=bool)  # by its cells; else, by trial
-    told[0, grid.columns] = np.array(grid.has_cells) | ~actions.continuous[features]
-    told[1, grid.columns] = ~told[0, grid.columns]
-    told[0, grid.columns] &= actions.ordered[features]
-    told &= ~actions.consequences.moves_others(problem.features)
-    rows = np.flatnonzero(single & told[0, column])
-    low[rows], high[rows] = _cell_ends(problem, candidates.take(rows), column[rows])
-    if not problem.predictor.refits:
-        for swept in np.unique(column[single & told[1, column]]):
-            rows = np.flatnonzero(single & (column == swept))
-            ends = _trial_ends(problem, candidates.take(rows), int(swept))
-            for part, end in zip((low, high), ends, strict=True):
-                part[rows] = np.where(np.isnan(part[rows]), end, part[rows])
+    changed = ~np.isnan(candidates.to)
+    single, column = changed.sum(axis=1) == 1, changed.argmax(axis=1) if len(changed) else []
+    low, high = np.full((2, len(candidates)), np.nan, dtype=np.float32)
+    for each in np.unique(np.asarray(column, dtype=np.intp)[single]):
+        rows = np.flatnonzero(single & (column == each))
+        low[rows], high[rows] = _ends(problem, candidates.take(rows), int(each))
     return low, high
 
 
-def _cell_ends(problem: SearchProblem, plans: Candidates, column: IntArray) -> Ends:
-    """The ends of plans (n,) of one change of a ``column`` (n,) whose every value was swept."""
-    grid, layout = problem.group.grid, ChangeLayout.of(problem)
-    value = plans.to[np.arange(len(plans)), column]
-    own = problem.candidate_of(column, value)
-    first, last = (run[plans.case, own] for run in problem.runs)
+def _ends(problem: SearchProblem, plans: Candidates, column: int) -> Ends:
+    """The ends of plans (n,) that change one known feature alone, the ``column``."""
+    actions, follows, feature = (
+        problem.actions,
+        problem.actions.consequences,
+        problem.features[column],
+    )
+    value = plans.to[:, column]
+    upwards = value > problem.facts[plans.case, column]
+    low, high = np.full((2, len(plans)), np.nan, dtype=np.float32)
+    signs = problem.obeyed_directions
+    # going on takes such a number no longer, and moves no other
+    quiet = follows.per_month[feature] == 0 and not follows.inputs[feature]
+    if signs is not None and signs[feature] and quiet and actions.continuous[feature]:
+        good = upwards == (signs[feature] > 0)
+        low[good & upwards], high[good & ~upwards] = value[good & upwards], value[good & ~upwards]
+    swept = np.flatnonzero(problem.group.grid.columns == column)
+    if not len(swept) or follows.moves_others(problem.features)[column]:
+        return low, high
+    if problem.group.grid.has_cells[swept[0]] or not actions.continuous[feature]:
+        return _cell_ends(problem, plans, column) if actions.ordered[feature] else (low, high)
+    if problem.predictor.refits:
+        return low, high
+    ends = _trial_ends(problem, plans, int(swept[0]))
+    return np.where(np.isnan(low), ends[0], low), np.where(np.isnan(high), ends[1], high)
+
+
+def _cell_ends(problem: SearchProblem, plans: Candidates, column: int) -> Ends:
+    """The ends of plans (n,) of one change of a ``column`` whose every value was swept."""
+    grid, layout, value = problem.group.grid, ChangeLayout.of(problem), plans.to[:, column]
+    at = problem.candidate_of(np.full(len(plans), column), value)
+    first, last = (run[plans.case, at] for run in problem.runs)
     low, high = layout.ends[0][first], layout.ends[1][last]
     upwards = value > problem.facts[plans.case, column]
     least, largest = problem.actions.ends[:, problem.features[column]]
     # nobody knows what is said around a value that no candidate stands for
-    high[(own < 0) | (upwards & (grid.upper[last] > largest))] = np.nan
-    low[(own < 0) | (~upwards & (grid.lower[first] <= least))] = np.nan
+    high[(at < 0) | (upwards & (grid.upper[last] > largest))] = np.nan
+    low[(at < 0) | (~upwards & (grid.lower[first] <= least))] = np.nan
     return low, high
 
 
-def _obeyed_ends(
-    problem: SearchProblem, candidates: Candidates, column: IntArray, single: BoolArray
-) -> Ends:
-    """The end from which on plans of one number work, because the model obeys directions; NaN
-    otherwise.
-
-    ``column`` (candidates,) is the first that changes, ``single`` whether it is the only one. Going
-    on takes such a number no longer, and moves no other.
-    """
-    low, high = np.full((2, len(candidates)), np.nan, dtype=np.float32)
-    signs, follows = problem.obeyed_directions, problem.actions.consequences
-    if signs is None:
-        return low, high
-    feature, to = problem.features[column], candidates.to[np.arange(len(candidates)), column]
-    quiet = (follows.per_month[feature] == 0) & ~follows.inputs[feature]
-    moved = to - problem.facts[candidates.case, column]
-    good = single & quiet & problem.actions.continuous[feature] & (moved * signs[feature] > 0)
-    return np.where(good & (moved > 0), to, low), np.where(good & (moved < 0), to, high)
-
-
-def _trial_ends(problem: SearchProblem, plans: Candidates, column: int) -> Ends:
-    """The ends of plans (n,) that change one number alone, by bisection, for a model that does not
-    tell its cells.
+def _trial_ends(problem: SearchProblem, plans: Candidates, k: int) -> Ends:
+    """The ends of plans (n,) that change the k-th swept feature alone, by bisection, for a model
+    that does not tell its cells.
 
     The sweep has tried many values of the number. Between the last of them that works and the next
     that fails, the training values are halved until the end is there. What lies between two values
     that work was not tried.
     """
     grid = problem.group.grid
-    k = int(np.searchsorted(grid.columns, column))
-    swept = slice(*grid.starts[k : k + 2])
+    swept, column = slice(*grid.starts[k : k + 2]), int(grid.columns[k])
     tried, works = grid.value[swept], problem.single_recourse[plans.case, swept]
     permitted = problem.actions.values[grid.features[k]]
     value, own = plans.to[:, column], problem.facts[plans.case, column]

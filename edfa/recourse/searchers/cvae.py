@@ -232,7 +232,7 @@ class Autoencoder(nn.Module):
         self.layout, self.classes = layout, classes
         width, features = sum(layout.sizes), len(layout.sizes)
         condition = classes + width + 2 * features
-        self.register_buffer("feature", torch.from_numpy(layout.feature), persistent=False)
+        self.feature = torch.from_numpy(layout.feature)
         self.encoder = _layers(width + condition, 2 * LATENT)
         self.decoder = _layers(LATENT + condition, 2 * width)
 
@@ -243,14 +243,12 @@ class Autoencoder(nn.Module):
         (rows, features).
         """
         one_hot = torch.nn.functional.one_hot(target, self.classes).to(inputs.dtype)
-        shown = inputs * fixed[:, self.get_buffer("feature")]
+        shown = inputs * fixed[:, self.feature]
         return torch.cat([one_hot, shown, known.to(inputs.dtype), fixed.to(inputs.dtype)], dim=1)
 
     def encode(self, inputs: Tensor, known: Tensor, condition: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log deviation of z, (rows, latent) each."""
-        output = self.encoder(
-            torch.cat([inputs * known[:, self.get_buffer("feature")], condition], dim=1)
-        )
+        output = self.encoder(torch.cat([inputs * known[:, self.feature], condition], dim=1))
         return output[:, :LATENT], output[:, LATENT:].clamp(-4, 3)
 
     def decode(self, z: Tensor, condition: Tensor) -> tuple[Tensor, Tensor]:

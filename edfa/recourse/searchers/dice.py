@@ -174,7 +174,7 @@ def _first_population(problem: SearchProblem, nearest: Nearest, size: int) -> Fl
         uniform, coin = problem.random.random((2, size - half))
         values = draw_values(problem, int(column), everyone, uniform)
         population[:, half:, column] = np.where(coin < 0.5, values, np.float32(np.nan))
-    for case, side in nearest.sides(problem):
+    for case, side in nearest.donors_.sides(problem):
         near = nearest.donors_.nearest(problem, case, side, half)
         values = nearest.donors_.rows[near.ravel()][:, problem.features]
         inherited = problem.permitted(np.repeat(case, near.shape[1]), values)

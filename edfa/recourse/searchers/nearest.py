@@ -9,7 +9,7 @@ with all changes that help by themselves, without those that are not needed.
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from typing import Literal, NamedTuple, Self
 
@@ -100,25 +100,29 @@ class Donors:
             problem.predictor, problem.mask, ("donor decisions", self), decide
         )
 
-    def side(
-        self, problem: SearchProblem, decision: int, true_classes: Int64Array | None = None
-    ) -> Side:
-        """The donors whose decision would be recourse for people with this ``decision``.
+    def sides(
+        self, problem: SearchProblem, true_classes: Int64Array | None = None
+    ) -> Iterator[tuple[IntArray, Side]]:
+        """The cases of each decision, with the donors whose decision would be recourse for them.
 
         ``true_classes`` are the donors' own classes (donors,): if given, only donors who are
         decided as they truly are.
         """
+        decision, wanted = problem.group.decision, problem.desired_class
 
-        def choose() -> Side:
+        def choose(now: int) -> Side:
             decisions = self.decisions(problem)
-            wanted = problem.desired_class
-            chosen = decisions != decision if wanted is None else decisions == wanted
+            chosen = decisions != now if wanted is None else decisions == wanted
             if true_classes is not None:
                 chosen &= decisions == true_classes
             return Side(np.flatnonzero(chosen))
 
-        name = "side", self, decision, problem.desired_class, true_classes is not None
-        return self.support.cache.get(problem.predictor, problem.mask, name, choose)
+        for now in np.unique(decision).tolist():
+            name = "side", self, now, wanted, true_classes is not None
+            side = self.support.cache.get(
+                problem.predictor, problem.mask, name, partial(choose, now)
+            )
+            yield np.flatnonzero(decision == now), side
 
     def nearest(self, problem: SearchProblem, case: IntArray, side: Side, k: int) -> IntArray:
         """The k nearest donors of ``side`` to each of these cases, nearest first: indices (cases,
@@ -132,7 +136,7 @@ class Donors:
         step = max(1, BLOCK // len(side))
         for first in range(0, len(case), step):
             part = slice(first, first + step)
-            ours = self._coordinates(space.axes, problem.facts[case[part]])
+            ours = space.place(problem.facts[case[part]])
             # What is the same for all donors of one case is left out: it does not change their
             # order.
             if self.metric == "cityblock":
@@ -149,7 +153,7 @@ class Donors:
         step = max(1, BLOCK // len(self.rows))
         for first in range(0, len(rows), step):
             part = slice(first, first + step)
-            ours = self._coordinates(space.axes, rows[part])
+            ours = space.place(rows[part])
             least = (space.norms - 2 * ours @ space.coordinates.T).min(axis=1)
             squares[part] = least + np.einsum("ij,ij->i", ours, ours)
         return np.sqrt(np.maximum(np.round(squares, 6), 0))
@@ -162,64 +166,72 @@ class Donors:
         """Where the donors of a side lie by what the problem's people know; cached."""
 
         def make() -> _Space:
-            axes = self._axes(problem.features)
-            coordinates = self._coordinates(axes, self.rows[side.donors][:, problem.features])
+            features, half = problem.features, 0.5
+            if self.metric == "euclidean":
+                half = np.sqrt(half)
+            number = np.full(1, np.nan, dtype=np.float32)
+            levels = [number if self.ordered[f] else self.support.values[f] for f in features]
+            counts = np.array([len(part) for part in levels], dtype=np.intp)
+            column = np.repeat(np.arange(len(levels)), counts)
+            value_range = self.value_range.astype(np.float32)[features[column]]
+            level = np.concatenate([number[:0], *levels])
+            none = np.zeros((0, len(level) + 1))
+            space = _Space(column, value_range, level, half, none, none[:, 0])
+            coordinates = space.place(self.rows[side.donors][:, features])
             # The last axis parts donors at the same distance by their order, whatever the batch.
             order = 1e-9 * np.arange(len(side))
             coordinates[:, -1] = np.sqrt(order) if self.metric == "euclidean" else order
-            return _Space(axes, coordinates, np.einsum("ij,ij->i", coordinates, coordinates))
+            norms = np.einsum("ij,ij->i", coordinates, coordinates)
+            return space._replace(coordinates=coordinates, norms=norms)
 
         return self.support.cache.get(
             problem.predictor, problem.mask, ("space", self, side), make, large=True
         )
 
-    def _axes(self, features: IntArray) -> "_Axes":
-        one = np.zeros(1, dtype=np.float32)
-        levels = [one if self.ordered[f] else self.support.values[f] for f in features]
-        counts = np.array([len(part) for part in levels], dtype=np.intp)
-        column = np.repeat(np.arange(len(levels)), counts)
-        feature, level = features[column], np.concatenate([one[:0], *levels])
-        value_range = self.value_range.astype(np.float32)[feature]
-        return _Axes(column, value_range, ~self.ordered[feature], level)
 
-    def _coordinates(self, axes: "_Axes", rows: Float32Array) -> Float64Array:
-        """Where rows (rows, known features) lie, (rows, axes + 1); the last axis, the donors'
-        order, is zero.
-        """
-        half = np.sqrt(0.5) if self.metric == "euclidean" else 0.5
-        values, last = rows[:, axes.column], np.zeros((len(rows), 1))
-        levels, numbers = (values == axes.level) * half, values / axes.value_range
-        return np.hstack([np.where(axes.is_level, levels, numbers), last])
+class _Space(NamedTuple):
+    """A space of distances: one axis for each number, one for each level of a category, and a last
+    one for the order of the donors.
 
-
-class _Axes(NamedTuple):
-    """The axes of a space of distances: one for each number, one for each level of a category;
-    (axes,) each.
-
-    ``column`` is the known feature that an axis belongs to, ``value_range`` its training range,
-    ``is_level`` whether it is a category, and ``level`` the level that the axis stands for.
+    ``column`` (axes,) is the known feature that an axis belongs to, ``value_range`` (axes,) its
+    training range, ``level`` (axes,) the level that the axis stands for, NaN for a number, and
+    ``half`` where that level lies. ``coordinates`` (donors, axes + 1) and ``norms`` (donors,) are
+    the donors' places and squared distances from the origin.
     """
 
     column: IntArray
     value_range: Float32Array
-    is_level: BoolArray
     level: Float32Array
-
-
-class _Space(NamedTuple):
-    """Where donors lie along the axes, (donors, axes + 1), and their squared distance from the
-    origin, (donors,).
-    """
-
-    axes: _Axes
+    half: float
     coordinates: Float64Array
     norms: Float64Array
+
+    def place(self, rows: Float32Array) -> Float64Array:
+        """Where rows (rows, known features) lie, (rows, axes + 1); the last axis is zero."""
+        values = rows[:, self.column]
+        numbers, levels = values / self.value_range, (values == self.level) * self.half
+        places = np.where(np.isnan(self.level), numbers, levels)
+        return np.hstack([places, np.zeros((len(rows), 1))])
 
 
 def _smallest(distance: Float64Array, k: int) -> IntArray:
     """The indices of the k smallest of each row, in order, (rows, k)."""
     near, row = smallest(distance, k), np.arange(len(distance))[:, None]
     return near[row, distance[row, near].argsort(axis=1)]
+
+
+class DonorChanges(NamedTuple):
+    """Pairs of a case and one of its donors, and the changes that lead to the donor's values.
+
+    ``case`` and ``donor``, a training row, are (pairs,). ``change`` (pairs, free features) is the
+    single change to each of the donor's values, and ``usable`` says whether it is for the case. The
+    pairs of a case stand together, the nearest donor first.
+    """
+
+    case: IntArray
+    donor: IntArray
+    change: IntArray
+    usable: BoolArray
 
 
 @dataclass(eq=False, repr=False)
@@ -255,36 +267,35 @@ class DonorSearch(Searcher):
     def _learn(self, train: Table) -> None:
         self.donors_ = Donors(self.rows_, self.ordered_, self.support_)
 
-    def sides(self, problem: SearchProblem) -> list[tuple[IntArray, Side]]:
-        """The cases of each decision, with the donors on the other side of it."""
-        decision = problem.group.decision
-        decisions = np.unique(decision) if len(decision) > 1 else decision
-        return [
-            (np.flatnonzero(decision == now), self.donors_.side(problem, int(now)))
-            for now in decisions
-        ]
-
     def near_changes(
         self, changes: SingleChanges, k: int, among: IntArray | None = None
-    ) -> Iterator[tuple[IntArray, IntArray, IntArray, BoolArray]]:
-        """For each decision the cases (of ``among``, unless None), the training rows of the k
-        nearest donors on the other side of it, (cases, donors), the change that leads to each of
-        their values, and whether it is for the case, (cases, donors, free features) each.
+    ) -> Iterator[DonorChanges]:
+        """What the k nearest donors on the other side of the decision have, for each decision.
+
+        Parameters
+        ----------
+        changes
+            The single changes of all cases.
+        k
+            The number of donors of each case.
+        among
+            The cases that are asked about, (cases,); None: all of them.
         """
         problem, layout = changes.problem, changes.layout
 
         def make() -> Int32Array:
             return layout.changes_to(self.donors_.rows[:, problem.features])
 
-        for case, side in self.sides(problem):
+        for case, side in self.donors_.sides(problem):
             case = case if among is None else np.intersect1d(case, among)
             near = self.donors_.nearest(problem, case, side, k)
             if near.size:
                 name = "donor changes", layout
                 by_donor = self.cache_.get(problem.predictor, problem.mask, name, make, large=True)
+                case, near = np.repeat(case, near.shape[1]), near.ravel()
                 change = by_donor[near].astype(np.intp)
-                usable = (change >= 0) & ~np.isnan(changes.to[case[:, None, None], change])
-                yield case, self.donors_.row_number[near], change, usable
+                usable = (change >= 0) & ~np.isnan(changes.to[case[:, None], change])
+                yield DonorChanges(case, self.donors_.row_number[near], change, usable)
 
     def _with_farther(self, changes: SingleChanges, candidates: Candidates) -> Candidates:
         """The candidates, and what more distant donors have for cases without any."""
@@ -299,12 +310,9 @@ class DonorSearch(Searcher):
         """
         problem = changes.problem
         parts = [self.confirm(problem, _growing_sets(changes, left))]
-        for case, donors, change, usable in self.near_changes(changes, self.farther, left):
-            to = np.full((*donors.shape, len(problem.features)), np.nan, dtype=np.float32)
-            values = changes.to[case[:, None, None], change]
-            to[:, :, problem.free] = np.where(usable, values, np.float32(np.nan))
-            cases = np.repeat(case, donors.shape[1])
-            everything = Candidates(cases, to.reshape(-1, to.shape[2]), donors.ravel())
+        for case, donor, change, usable in self.near_changes(changes, self.farther, left):
+            values = np.where(usable, changes.to[case[:, None], change], np.float32(np.nan))
+            everything = Candidates(case, problem.change(problem.free, values), donor)
             good = self.confirm(problem, everything)
             parts.append(good.take(rank_in_case(good.case) < FOLLOWED))
         minimal = self.minimise(problem, Candidates.join(*parts))
@@ -373,14 +381,14 @@ class Nearest(DonorSearch):
         """Two and three of a neighbour's values; and one, if dominated plans are kept."""
         problem = changes.problem
         max_changes = min(self.max_changes, problem.actions.max_changes)
-        for case, donors, change, usable in self.near_changes(changes, self.neighbours):
+        for near in self.near_changes(changes, self.neighbours):
             if self.keep_dominated:
-                works = usable & changes.is_recourse[case[:, None, None], change]
-                row, donor, feature = np.nonzero(works)
-                single = changes.candidates(case[row], change[row, donor, feature])
-                yield replace(single, donor=donors[row, donor])
+                works = near.usable & changes.is_recourse[near.case[:, None], near.change]
+                row, feature = np.nonzero(works)
+                single = changes.candidates(near.case[row], near.change[row, feature])
+                yield replace(single, donor=near.donor[row])
             if max_changes > 1:
-                plans = combine(changes, case, donors, change, usable, max_changes)
+                plans = combine(changes, near, max_changes)
                 yield plans if self.keep_dominated else problem.undominated(plans)
 
 
@@ -394,24 +402,15 @@ def _growing_sets(changes: SingleChanges, case: IntArray) -> Candidates:
     )
     gain = np.take_along_axis(score, change, axis=1)
     change = np.take_along_axis(change, np.argsort(-gain, axis=1, kind="stable"), axis=1)
-    row, index = np.arange(len(case))[:, None], np.arange(change.shape[1])
-    value, column = changes.to[case[:, None], change], changes.layout.column[change]
-    grown = np.where(index[:, None] >= index, value[:, None], np.float32(np.nan))
-    count = len(index)
-    to = np.full((len(case), count, len(problem.features)), np.nan, dtype=np.float32)
-    to[row[:, None], index[:, None], column[:, None]] = grown
-    return Candidates.of(np.repeat(case, count), to.reshape(-1, to.shape[2]))
+    count = change.shape[1]
+    case, change = np.repeat(case, count), np.repeat(change, count, axis=0)
+    taken = np.tile(np.tri(count, dtype=bool), (len(case) // count, 1))
+    values = np.where(taken, changes.to[case[:, None], change], np.float32(np.nan))
+    return Candidates.of(case, problem.change(changes.layout.column[change], values))
 
 
 def combine(
-    changes: SingleChanges,
-    case: IntArray,
-    donors: IntArray,
-    change: IntArray,
-    usable: BoolArray,
-    max_changes: int,
-    *,
-    keep_supersets: bool = False,
+    changes: SingleChanges, near: DonorChanges, max_changes: int, *, keep_supersets: bool = False
 ) -> Candidates:
     """Sets of two up to ``max_changes`` (three) of a donor's values that are recourse.
 
@@ -422,25 +421,28 @@ def combine(
     ----------
     changes
         The single changes of all cases.
-    case, donors, change, usable
-        The cases whose donors' values are combined, and the rest as ``DonorSearch.near_changes``
-        has it.
+    near
+        The donors' values that are combined.
     max_changes
         The largest number of changes in a set, 2 or 3.
     keep_supersets
         Whether to keep sets that hold a smaller one which is recourse.
     """
-    problem = changes.problem
+    problem, (case, donor, change, usable) = changes.problem, near
     if not keep_supersets:
-        usable = usable & ~changes.is_recourse[case[:, None, None], change]
-    if change.shape[2] > COMBINED:
-        change, usable = _most_helpful(changes, case, change, usable)
-    sets = _index_sets(change.shape[2], max_changes)
-    one, two, three = (usable.take(index, axis=2) for index in sets.T)
-    row, donor, set_ = np.nonzero(one & two & three)
+        usable = usable & ~changes.is_recourse[case[:, None], change]
+    if change.shape[1] > COMBINED:
+        # those that bring a case nearest to recourse by themselves, in their old order
+        distinct, position = np.unique(case, return_inverse=True)
+        score = np.where(usable, changes.score(distinct)[position[:, None], change], -1.0)
+        best = np.sort(np.argsort(-score, axis=1, kind="stable")[:, :COMBINED], axis=1)
+        change, usable = (np.take_along_axis(part, best, axis=1) for part in (change, usable))
+    sets = _index_sets(change.shape[1], max_changes)
+    one, two, three = (usable.take(index, axis=1) for index in sets.T)
+    row, set_ = np.nonzero(one & two & three)
     if not len(row):
         return Candidates.none(problem)
-    chosen = change[row[:, None], donor[:, None], sets[set_]]
+    chosen = change[row[:, None], sets[set_]]
 
     def number(of: IntArray, *parts: IntArray) -> IntArray:
         """A number for each case and some changes of it."""
@@ -449,21 +451,19 @@ def combine(
         return of
 
     triple = sets[set_, 1] != sets[set_, 2]  # pairs first
-    _, first = np.unique(number(triple * len(case) + row, *chosen.T), return_index=True)
-    row, donor, picked, triple = row[first], donor[first], chosen[first], triple[first]
-    set_case = case[row]
-    to = problem.change(changes.layout.column[picked], changes.to[set_case[:, None], picked])
-    probabilities = problem.predict_changes(set_case, to)
-    fine = problem.is_recourse(set_case, probabilities)
+    _, first = np.unique(number(triple * len(problem) + case[row], *chosen.T), return_index=True)
+    case, donor, picked, triple = case[row[first]], donor[row[first]], chosen[first], triple[first]
+    to = problem.change(changes.layout.column[picked], changes.to[case[:, None], picked])
+    probabilities = problem.predict_changes(case, to)
+    fine = problem.is_recourse(case, probabilities)
     turned = np.flatnonzero(fine)
-    fine[turned] = problem.is_sensible(set_case[turned], to[turned])
+    fine[turned] = problem.is_sensible(case[turned], to[turned])
     if not keep_supersets:
         a, b, c = picked.T
-        pairs = number(row, a, b)[fine & ~triple]
-        for held in (number(row, a, b), number(row, a, c), number(row, b, c)):
+        pairs = number(case, a, b)[fine & ~triple]
+        for held in (number(case, a, b), number(case, a, c), number(case, b, c)):
             fine &= ~(triple & np.isin(held, pairs))
-    found = Candidates(set_case, to, donors[row, donor], probabilities)
-    return found.take(fine)
+    return Candidates(case, to, donor, probabilities).take(fine)
 
 
 def _index_sets(size: int, max_changes: int) -> IntArray:
@@ -473,14 +473,3 @@ def _index_sets(size: int, max_changes: int) -> IntArray:
     pairs = [(a, b, b) for a, b in combinations(range(size), 2)]
     triples = combinations(range(size), 3) if max_changes > 2 else ()
     return np.array([*pairs, *triples], dtype=np.intp).reshape(-1, 3)
-
-
-def _most_helpful(
-    changes: SingleChanges, case: IntArray, change: IntArray, usable: BoolArray
-) -> tuple[IntArray, BoolArray]:
-    """Of each donor's changes those that bring a case nearest to recourse by themselves, in their
-    old order.
-    """
-    score = np.where(usable, changes.score(case)[np.arange(len(case))[:, None, None], change], -1.0)
-    best = np.sort(np.argsort(-score, axis=2, kind="stable")[:, :, :COMBINED], axis=2)
-    return np.take_along_axis(change, best, axis=2), np.take_along_axis(usable, best, axis=2)

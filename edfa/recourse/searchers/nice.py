@@ -91,9 +91,7 @@ class NICE(Searcher):
         rewarding first.
         """
         parts = [Candidates.of(np.zeros(0, dtype=np.intp), problem.facts[:0])]
-        for now in np.unique(problem.group.decision):
-            case = np.flatnonzero(problem.group.decision == now)
-            side = self.donors_.side(problem, int(now), self.donor_classes_)
+        for case, side in self.donors_.sides(problem, self.donor_classes_):
             targets = self._targets(problem, case, side)
             parts.append(targets if self.reward == "none" else self._best_first(problem, targets))
         return Candidates.join(*parts)

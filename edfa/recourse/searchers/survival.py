@@ -149,7 +149,7 @@ class SurvivalSearch(DonorSearch):
         max_changes = min(self.max_changes, problem.actions.max_changes)
         if min(max_changes, len(problem.free)) > 1:
             parts += [
-                combine(changes, *near, max_changes, keep_supersets=True)
+                combine(changes, near, max_changes, keep_supersets=True)
                 for near in self.near_changes(changes, self.neighbours)
             ]
         some = problem.affordable(Candidates.join(*parts).distinct())
