@@ -119,7 +119,7 @@ class OneChange(Searcher):
         )  # NaN: stays as it is
         for changes, (column, value) in zip(to, tried, strict=True):
             changes[:, column] = value
-        return Candidates.of(
+        return Candidates(
             np.tile(np.arange(len(problem)), len(tried)), to.reshape(-1, problem.facts.shape[1])
         )
 

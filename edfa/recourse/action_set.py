@@ -22,6 +22,7 @@ from edfa.data.rules import ANY_VALUE, Rules
 from edfa.data.schema import Feature, Schema
 from edfa.data.values import months_of
 from edfa.explanation.necessity import Support
+from edfa.explanation.partition import members
 from edfa.people import Background
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, IntArray
 
@@ -69,19 +70,13 @@ class Consequences:
         takes = [months_of(limits.takes.get(f.name, f.takes)) for f in schema]
         per_year = [float(limits.per_year.get(f.name, f.per_year)) for f in schema]
         formulas = {name: Formula.of(text) for name, text in limits.linked.items()}
-        order = TopologicalSorter(
-            {name: formula.names for name, formula in formulas.items()}
-        ).static_order()
-        links = [
-            Link(
-                schema.index(name),
-                tuple(schema.index(part) for part in formulas[name].names),
-                formulas[name],
-            )
-            for name in order
+        needed = {name: formula.names for name, formula in formulas.items()}
+        links = tuple(
+            Link(schema.index(name), tuple(map(schema.index, needed[name])), formulas[name])
+            for name in TopologicalSorter(needed).static_order()
             if name in formulas
-        ]
-        return cls(encoder, np.array(takes), np.array(per_year) / 12, tuple(links))
+        )
+        return cls(encoder, np.array(takes), np.array(per_year) / 12, links)
 
     @cached_property
     def following(self) -> BoolArray:
@@ -133,25 +128,25 @@ class Consequences:
 
         ``features`` has one index for each column of the last axis, or a single one for all.
         """
-        levelled, whole, scale = (part[features] for part in self._kinds)
+        levelled, whole, scale = self._kinds[:, features]
         moved = (value - own).astype(float)
-        needed = self.takes[features] * np.where(levelled, np.abs(moved), 1.0)
+        needed = self.takes[features] * np.where(levelled > 0, np.abs(moved), 1.0)
         distance = moved * scale
         per_month = self.per_month[features]  # what grows by itself is reached by waiting
         pace = np.where(per_month == 0, np.nan, per_month)
-        waited = np.where(whole, np.round(distance), distance) / pace
+        waited = np.where(whole > 0, np.round(distance), distance) / pace
         return np.where(waited > 0, waited, needed)
 
     @cached_property
-    def _kinds(self) -> tuple[BoolArray, BoolArray, Float64Array]:
-        """Which features are ordered levels, which are counted in whole numbers, and the scale of
-        those that are measured, NaN for all others; (features,) each.
+    def _kinds(self) -> Float64Array:
+        """Whether each feature is of ordered levels, whether it is counted in whole numbers, and
+        the scale of one that is measured, NaN for all others; (3, features).
         """
-        columns = self.encoder.columns
-        levelled = [isinstance(column, Levels) and column.ordered for column in columns]
-        scale = [column.scale if isinstance(column, Measure) else np.nan for column in columns]
-        whole = [column.whole for column in columns]
-        return np.array(levelled), np.array(whole), np.array(scale)
+        kinds = [
+            (isinstance(column, Levels) and column.ordered, column.whole, _scale(column) or np.nan)
+            for column in self.encoder.columns
+        ]
+        return np.array(kinds, dtype=float).T
 
     def apply(
         self, features: IntArray, facts: Float32Array, to: Float32Array, *, growth: bool = True
@@ -203,9 +198,8 @@ class Consequences:
         growth = self.per_month[feature] * months
         if column.whole:
             growth = np.trunc(growth + 1e-9)
-        grown = _encode(column, _decode(column, codes) + growth)
-        stays = np.isnan(codes) | (growth == 0) | np.isin(codes, column.slots)
-        return np.where(stays, codes, grown)
+        grown = self._codes(feature, self._numbers(feature, codes) + growth)
+        return np.where(np.isnan(grown) | (growth == 0), codes, grown)
 
     def _link(
         self, link: Link, position: Mapping[int, int], facts: Float32Array, rows: Float32Array
@@ -236,30 +230,33 @@ class Consequences:
         column = self.encoder.columns[feature]
         special = np.isnan(codes) | np.isin(codes, column.slots)
         if isinstance(column, Measure):
-            return np.where(special, np.nan, _decode(column, codes))
-        levels = _numbers_of_levels(column)
-        return np.where(special, np.nan, levels[np.where(special, 0, codes).astype(np.intp)])
+            numbers = _decode(column, codes)
+        else:
+            numbers = _numbers_of_levels(column)[np.where(special, 0, codes).astype(np.intp)]
+        return np.where(special, np.nan, numbers)
 
     def _codes(self, feature: int, numbers: Float64Array) -> Float32Array:
         """Numbers as codes: the nearest that the feature can have; NaN for NaN."""
         column = self.encoder.columns[feature]
         if isinstance(column, Measure):
-            return _encode(column, np.round(numbers) if column.whole else numbers)
+            inside = np.clip(
+                np.round(numbers) if column.whole else numbers, column.low, column.high
+            )
+            return ((inside - column.mean) / column.scale).astype(np.float32)
         levels = _numbers_of_levels(column)
         nearest = np.abs(levels - np.nan_to_num(numbers)[:, None]).argmin(axis=1)
         return np.where(np.isnan(numbers), np.nan, nearest).astype(np.float32)
+
+
+def _scale(column: Levels | Measure) -> float | None:
+    """The size of one encoded unit of a measurement; None for levels."""
+    return column.scale if isinstance(column, Measure) else None
 
 
 def _decode(column: Measure, codes: Float32Array) -> Float64Array:
     """Codes as measurements, whole ones to the nearest whole number."""
     numbers = codes.astype(float) * column.scale + column.mean
     return np.round(numbers) if column.whole else numbers
-
-
-def _encode(column: Measure, numbers: Float64Array) -> Float32Array:
-    """Measurements as codes, those outside the range at its end."""
-    inside = np.clip(numbers, column.low, column.high)
-    return ((inside - column.mean) / column.scale).astype(np.float32)
 
 
 def _numbers_of_levels(column: Levels) -> Float64Array:
@@ -323,48 +320,56 @@ class ActionSet:
         rules: Rules | None,
         background: Background,
         rows: Float32Array,
-        support: Support | None = None,
+        support: Support,
         *,
         towards: int | None = None,
     ) -> "ActionSet":
         """What the card, its rules and these rules allow; ``SchemaError`` if they contradict
         each other.
 
-        ``rows`` are encoded training rows, (training people, features), ``support`` is theirs;
-        worked out if None. ``towards`` is the code of the class that plans lead to: towards the
-        favourable one, no plan goes against the card's directions.
+        Parameters
+        ----------
+        rules
+            What is forbidden beyond the card; None: nothing.
+        background
+            The card, its encoding, and the blanket, outside which nothing changes.
+        rows, support
+            Encoded training rows, (training people, features), and their values.
+        towards
+            The code of the class that plans lead to: towards the favourable one, no plan goes
+            against the card's directions. None: any class.
         """
         schema, encoder, blanket = background.schema, background.encoder, background.blanket
         limits = schema.rules_with(rules)
         limits.check(schema)
         favourable = towards is not None and schema.classes[towards] == schema.favourable
-        support = support or Support.of(rows)
-        inside = np.array([blanket is None or f.name in blanket for f in schema])
-        index = {f.name: j for j, f in enumerate(schema)}
+        parts = list(zip(schema, encoder.columns, support.values, strict=True))
+        measured = [values[~np.isin(values, column.slots)] for _, column, values in parts]
         return cls(
             rules=limits,
             support=support,
-            free=inside & np.array([limits.may_change(f) for f in schema]),
+            free=members(schema.names, blanket) & np.array([limits.may_change(f) for f in schema]),
             values=tuple(
-                _proposed(f, limits, encoder, support.values[j]) for j, f in enumerate(schema)
+                _proposed(feature, limits, column, values)
+                for (feature, column, _), values in zip(parts, measured, strict=True)
             ),
             direction=np.array([_direction(f, limits, favourable) for f in schema], dtype=np.int8),
             ordered=np.array([f.kind != "categorical" for f in schema]),
             continuous=np.array([f.kind == "continuous" for f in schema]),
-            effort=np.array([_effort(f, encoder, limits) * limits.weight(f.name) for f in schema]),
+            effort=np.array(
+                [_effort(f, column, limits) * limits.weight(f.name) for f, column, _ in parts]
+            ),
             value_range=np.array(
-                [
-                    _value_range(v, c.slots)
-                    for v, c in zip(support.values, encoder.columns, strict=True)
-                ]
+                [(float(np.ptp(part)) if len(part) else 0.0) or 1.0 for part in measured]
             ),
             special_values=tuple(column.slots for column in encoder.columns),
             forbidden=tuple(
-                (index[name], _code(encoder, name, old), _code(encoder, name, new))
+                (schema.index(name), _code(encoder, name, old), _code(encoder, name, new))
                 for name, old, new in limits.forbidden
             ),
             joint_values=tuple(
-                JointValues(support, rows, (index[a], index[b])) for a, b in limits.together
+                JointValues(support, rows, (schema.index(a), schema.index(b)))
+                for a, b in limits.together
             ),
             consequences=Consequences.of(schema, encoder, limits),
         )
@@ -392,9 +397,9 @@ class ActionSet:
         return ends
 
     @cached_property
-    def with_special_values(self) -> list[int]:
-        """The indices of the features that have special values."""
-        return [j for j, values in enumerate(self.special_values) if len(values)]
+    def has_special_values(self) -> BoolArray:
+        """Which features have special values, (features,)."""
+        return np.array([len(values) > 0 for values in self.special_values])
 
     @cached_property
     def max_changes(self) -> int:
@@ -443,14 +448,12 @@ class ActionSet:
         numbers, number.
         """
         rounded = values.copy()
-        for column, feature in enumerate(features.tolist()):
+        for column, feature in zip(rounded.T, features.tolist(), strict=True):
             encoding = self.consequences.encoder.columns[feature]
             if not isinstance(encoding, Measure):
-                rounded[:, column] = np.round(values[:, column])
+                column[:] = np.round(column)
             elif encoding.whole:
-                rounded[:, column] = (
-                    _decode(encoding, values[:, column]) - encoding.mean
-                ) / encoding.scale
+                column[:] = (_decode(encoding, column) - encoding.mean) / encoding.scale
         return rounded
 
     def snap(self, feature: int, to: npt.ArrayLike) -> Float32Array:
@@ -554,15 +557,13 @@ def _borders(support: Support, feature: int) -> Float32Array:
 
 
 def _proposed(
-    feature: Feature, limits: Rules, encoder: Encoder, values: Float32Array
+    feature: Feature, limits: Rules, column: Levels | Measure, values: Float32Array
 ) -> Float32Array:
-    """The training values that may be proposed: no special value, in every range, among every list
-    of levels.
+    """Those of the training measurements ``values`` that may be proposed: in every range, among
+    every list of levels.
     """
-    column = encoder[feature.name]
-    values = values[~np.isin(values, column.slots)]
     ranges = [limits.ranges.get(feature.name), feature.range if limits.reading == "card" else None]
-    for low, high in (r for r in ranges if r is not None):
+    for low, high in filter(None, ranges):
         numbers = column.decode(values).to_numpy(float) if len(values) else np.zeros(0)
         values = values[(numbers >= low) & (numbers <= high)]
     if feature.name in limits.levels:
@@ -581,26 +582,17 @@ def _direction(feature: Feature, limits: Rules, favourable: bool) -> int:
     ways: list[str | None] = [limits.directions.get(feature.name)]
     if limits.reading == "card":
         ways = [feature.change, *ways, feature.monotone if favourable else None]
-    return next(filter(None, (WAYS.get(way or "") for way in ways)), 0)
+    return next((WAYS[way] for way in ways if way in WAYS), 0)
 
 
-def _effort(feature: Feature, encoder: Encoder, limits: Rules) -> float:
+def _effort(feature: Feature, column: Levels | Measure, limits: Rules) -> float:
     """The effort of one encoded unit: a standard deviation of a number, one level, one switch of a
     category.
 
     What grows by itself takes an effort of one a year.
     """
-    column = encoder[feature.name]
-    scale = column.scale if isinstance(column, Measure) else None
+    scale = _scale(column)
     if feature.effort is not None:
         return feature.effort * (scale or 1.0)
     per_year = limits.per_year.get(feature.name, feature.per_year)
     return scale / abs(per_year) if scale and per_year and limits.reading == "card" else 1.0
-
-
-def _value_range(values: Float32Array, slots: Float32Array) -> float:
-    """The distance between the least and the largest value that is not in ``slots``; 1 if there is
-    none.
-    """
-    measured = values[~np.isin(values, slots)]
-    return float(np.ptp(measured)) or 1.0 if len(measured) else 1.0

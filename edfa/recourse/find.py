@@ -305,7 +305,7 @@ def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -
     if probabilities is None:  # from a searcher that says it is finished and has not asked
         probabilities = problem.predict_changes(case, candidates.to)
     decided = problem.predictor.decide(probabilities) if len(candidates) else case
-    columns: dict[str, Any] = {"to": candidates.to, "donor": candidates.donor, "reached": decided}
+    columns: dict[str, Any] = {"to": candidates.to, "reached": decided}
     columns |= _where_they_lead(problem, candidates)
     columns["valid"] = problem.is_recourse(case, probabilities) if len(candidates) else case > 0
     columns["probability_after"] = probabilities[np.arange(len(candidates)), decided]

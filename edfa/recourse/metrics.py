@@ -18,7 +18,7 @@ from edfa.blanket.units import Blanket
 from edfa.data.rules import Rules
 from edfa.data.table import Table
 from edfa.errors import DataError
-from edfa.explanation.necessity import sweep
+from edfa.explanation.necessity import Support, sweep
 from edfa.explanation.partition import members
 from edfa.predictors.base import Predictor, by_mask
 from edfa.recourse._search.invalidation import Noise
@@ -170,7 +170,6 @@ def evaluate_plans(
     rules: Rules | None = None,
     blanket: Blanket | None = None,
     judge: tuple[Predictor, Float32Array] | None = None,
-    noise: Noise | None = None,
 ) -> PlanQuality:
     """Measure how good plans are; the model and the rules are asked again, whatever the searcher
     claims.
@@ -188,8 +187,6 @@ def evaluate_plans(
     judge
         A model trained on its own on all features, and the complete facts of the people, (people,
         features) without NaN; for ``lift``.
-    noise
-        How roughly numbers are met, for ``invalidation``; the default of ``PROBE`` if None.
 
     Examples
     --------
@@ -204,9 +201,10 @@ def evaluate_plans(
     (1.0, 0.0, 0)
     """
     aim = plans.provenance.desired_class
-    actions = ActionSet.of(rules, plans.people.background, train.X, towards=aim)
+    support = Support.of(train.X)
+    actions = ActionSet.of(rules, plans.people.background, train.X, support, towards=aim)
     likeness = plausibility(plans, train)
-    checks = _check_plans(plans, actions, noise or Noise())
+    checks = _check_plans(plans, actions)
     return PlanQuality(
         people=len(plans.people),
         coverage=_mean(plans.legal),
@@ -237,7 +235,7 @@ class _Checks(NamedTuple):
     redundant: Float64Array
 
 
-def _check_plans(plans: Plans, actions: ActionSet, noise: Noise) -> _Checks:
+def _check_plans(plans: Plans, actions: ActionSet) -> _Checks:
     """Ask the model and the rules about every plan."""
     background, rows = plans.people.background, plans.people.X[plans.of]
     if background.model is None:
@@ -253,7 +251,7 @@ def _check_plans(plans: Plans, actions: ActionSet, noise: Noise) -> _Checks:
         checks.valid[which] = problem.is_recourse(case, problem.predict_changes(case, to))
         few = (~np.isnan(to)).sum(axis=1) <= actions.max_changes
         checks.allowed[which] = actions.allows(problem.mask, problem.facts[case], to) & few
-        checks.invalidation[which] = noise.rate(problem, case, to)
+        checks.invalidation[which] = Noise().rate(problem, case, to)
         plan, smaller = proper_subsets(to, most=0)
         probabilities = problem.predict_changes(case[plan], smaller)
         undone = problem.is_recourse(case[plan], probabilities)

@@ -245,9 +245,6 @@ class Plans:
         As in ``Plan``.
     valid
         Whether the model decides as desired after the changes, by its own answer.
-    donor
-        The training row whose values are taken; -1 if there is none. It stays here: no plan, frame
-        or file names it.
     reasons
         A ``NoPlan`` for every row of ``people`` without a plan.
     inlier, inlier_base, invalidation, survival, survival_error, support, support_share, months
@@ -273,7 +270,6 @@ class Plans:
     heom: Float64Array
     effort: Float64Array
     valid: BoolArray
-    donor: Int64Array
     reasons: Mapping[int, NoPlan]
     inlier: Float64Array | None = None
     inlier_base: Float64Array | None = None
@@ -432,7 +428,7 @@ class Plans:
         return words
 
     def to_json(self) -> str:
-        """As JSON, without the model, the provenance and the donors; ``from_json`` reads it back.
+        """As JSON, without the model and the provenance; ``from_json`` reads it back.
 
         The plans are rows of ``Plan.to_dict``, each with the ``row`` of its person.
         """
@@ -525,7 +521,7 @@ def read_columns(entries: Sequence[dict[str, Any]], people: People) -> dict[str,
     of = _codes([entry.pop("row") for entry in entries], "plans.row", len(people))
     plans = [Plan.from_dict(entry) for entry in entries]
     schema, count = people.schema, len(plans)
-    columns: dict[str, Any] = {"of": of, "donor": np.full(count, -1, dtype=np.int64)}
+    columns: dict[str, Any] = {"of": of}
     columns["to"] = np.full((count, len(schema)), np.nan, dtype=np.float32)
     columns["low"], columns["high"] = np.full((2, count), np.nan, dtype=np.float32)
     for i, plan in enumerate(plans):

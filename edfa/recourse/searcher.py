@@ -301,7 +301,7 @@ class SearchProblem:
         changed, value_range = ~np.isnan(to), actions.value_range[features]
         ordered = actions.ordered[features]
         share = np.where(changed, np.abs(to - facts), 0) / value_range
-        for column in np.flatnonzero(np.isin(features, actions.with_special_values)):
+        for column in np.flatnonzero(actions.has_special_values[features]):
             special = np.isin(facts[:, column], actions.special_values[features[column]])
             share[changed[:, column] & special, column] = 1
         mixed = np.where(ordered, share, changed)
@@ -356,8 +356,6 @@ class Candidates:
         The case that each is for, (candidates,).
     to
         The new values, (candidates, known features); NaN: unchanged.
-    donor
-        The training row that the values come from, -1 if they are nobody's, (candidates,).
     probabilities
         What the model says after the changes, (candidates, classes); None if the searcher has not
         asked.
@@ -365,7 +363,6 @@ class Candidates:
 
     case: IntArray
     to: Float32Array
-    donor: IntArray
     probabilities: Float64Array | None = None
 
     def __len__(self) -> int:
@@ -374,21 +371,13 @@ class Candidates:
     @classmethod
     def none(cls, problem: SearchProblem) -> "Candidates":
         """No candidates."""
-        none = np.zeros(0, dtype=np.intp)
-        empty = np.zeros((0, len(problem.features)), dtype=np.float32)
-        return cls(none, empty, none, problem.predict(problem.facts[:0]))
-
-    @classmethod
-    def of(
-        cls, case: IntArray, to: Float32Array, probabilities: Float64Array | None = None
-    ) -> "Candidates":
-        """Change sets that come from no training person."""
-        return cls(case, to, np.full(len(case), -1, dtype=np.intp), probabilities)
+        empty = problem.facts[:0]
+        return cls(np.zeros(0, dtype=np.intp), empty, problem.predict(empty))
 
     def take(self, rows: IntArray | BoolArray) -> "Candidates":
         """Some of them, by index or mask."""
         probabilities = None if self.probabilities is None else self.probabilities[rows]
-        return Candidates(self.case[rows], self.to[rows], self.donor[rows], probabilities)
+        return Candidates(self.case[rows], self.to[rows], probabilities)
 
     @cached_property
     def features(self) -> IntArray:
@@ -409,7 +398,6 @@ class Candidates:
         return cls(
             np.concatenate([part.case for part in parts]),
             np.concatenate([part.to for part in parts]),
-            np.concatenate([part.donor for part in parts]),
             np.concatenate(probabilities) if len(probabilities) == len(parts) else None,
         )
 
@@ -635,7 +623,7 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         facts = problem.facts[candidates.case]
         to = np.where(candidates.to == facts, np.float32(np.nan), candidates.to)
         allowed = problem.actions.allows(problem.mask, facts, to)
-        some = Candidates(candidates.case, to, candidates.donor).take(allowed).distinct()
+        some = Candidates(candidates.case, to).take(allowed).distinct()
         probabilities = problem.predict_changes(some.case, some.to)
         kept = self.keeps(problem, some.case, some.to, probabilities)
         return replace(some, probabilities=probabilities).take(kept)

@@ -201,9 +201,7 @@ def keys_of(value):
 def plans():
     """Plans for test people, which take training people's values."""
     fitted = small().fitted
-    made = edfa.find_recourse(People(loans().test.X, fitted.background), fitted.searcher, n_jobs=1)
-    assert (made.donor >= 0).any(), "which some of these do"
-    return made
+    return edfa.find_recourse(People(loans().test.X, fitted.background), fitted.searcher, n_jobs=1)
 
 
 def test_no_plan_names_a_training_person(plans, tmp_path):
@@ -223,6 +221,7 @@ def test_no_plan_names_a_training_person(plans, tmp_path):
             key for key in keys_of(json.loads(text)) if "donor" in key or "neighbour" in key
         ]
     assert "donor" not in plans.frame().columns
+    assert not hasattr(plans, "donor")
     assert not hasattr(plans[0], "donor")
     shown = (
         repr(plans),
@@ -233,7 +232,6 @@ def test_no_plan_names_a_training_person(plans, tmp_path):
     )
     assert not any("donor" in text for text in shown)
     again = Plans.from_json(plans.to_json())
-    assert (again.donor == -1).all()
     assert list(again) == list(plans)
 
 

@@ -87,7 +87,6 @@ def make_plans(steps=3, **provenance):
         heom=one,
         effort=one,
         valid=one.astype(bool),
-        donor=-one.astype(int),
         reasons={},
         provenance=Provenance(desired_class=1, **provenance),
     )

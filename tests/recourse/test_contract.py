@@ -75,7 +75,7 @@ class Honest(Searcher):
             feature = int(problem.features[column])
             fine = problem.actions.permits(feature, problem.facts[:, [column]], to[:, :, column])
             to[:, :, column] = np.where(fine, to[:, :, column], np.float32(np.nan))
-        return Candidates.of(
+        return Candidates(
             np.repeat(np.arange(len(problem)), len(donors)), to.reshape(-1, to.shape[2])
         )
 
@@ -89,7 +89,7 @@ class Unchecked(Honest):
         candidates = super().search(problem)
         candidates = candidates.take((~np.isnan(candidates.to)).any(axis=1))
         case, to = candidates.case, candidates.to
-        return Candidates(case, to, candidates.donor, problem.predict(problem.apply(case, to)))
+        return Candidates(case, to, problem.predict(problem.apply(case, to)))
 
 
 class Wasteful(Unchecked):
@@ -113,7 +113,7 @@ class Lawless(Unchecked):
             to[np.arange(len(cases)), columns] = donor[problem.features][columns]
             probabilities = problem.predict(problem.apply(cases, to))
             fine = problem.is_recourse(cases, probabilities)
-            parts.append(Candidates(cases, to, np.full(len(cases), -1), probabilities).take(fine))
+            parts.append(Candidates(cases, to, probabilities).take(fine))
         return Candidates.join(*parts)
 
 
@@ -180,7 +180,7 @@ def test_shared_work_shows_progress_and_changes_nothing(german):
         n_jobs=4,
         progress=lambda *step: steps.append(step),
     )
-    for name in ("of", "to", "probability_after", "effort", "survival", "low", "high", "donor"):
+    for name in ("of", "to", "probability_after", "effort", "survival", "low", "high"):
         assert np.array_equal(getattr(alone, name), getattr(shared, name), equal_nan=True)
     assert [done for done, _ in steps] == sorted(done for done, _ in steps)
     assert len(steps) >= 4

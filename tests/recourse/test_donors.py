@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from discrete import world
 
-from edfa.explanation.necessity import sweep
+from edfa.explanation.necessity import Support, sweep
 from edfa.people import Background, People
 from edfa.recourse.action_set import ActionSet
 from edfa.recourse.searcher import SearchProblem
@@ -19,7 +19,7 @@ def test_the_nearest_are_those_of_a_loop(metric):
     rows = train.X[::9].copy()
     rows[:, 2] = np.nan
     people = People(rows, Background.of(train, model))
-    actions = ActionSet.of(None, people.background, train.X)
+    actions = ActionSet.of(None, people.background, train.X, Support.of(train.X))
     group = sweep(rows, model, actions.support, actions.free & False).groups[0]
     problem = SearchProblem(group, actions, people.background, None)
     donors = Donors(train.X, actions.ordered, actions.support, metric)

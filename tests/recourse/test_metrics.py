@@ -110,9 +110,7 @@ def top(people, table):
     """The three best, alike or not."""
     plans = find_recourse(people, Nearest(table.train))
     keep = plans.number < 3
-    names = (
-        "of to low high reached probability_before probability_after l0 l2 heom effort valid donor"
-    )
+    names = "of to low high reached probability_before probability_after l0 l2 heom effort valid"
     columns = {name: getattr(plans, name)[keep] for name in names.split()}
     return Plans(people=people, decision=plans.decision, reasons=plans.reasons, **columns)
 

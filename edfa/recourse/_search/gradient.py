@@ -209,4 +209,4 @@ class Margin:
             feature = int(self.problem.features[column])
             to[:, column] = self.problem.actions.snap(feature, rows[:, column])
             to[still[:, i], column] = np.nan
-        return Candidates.of(self.case, to).take(kept.numpy())
+        return Candidates(self.case, to).take(kept.numpy())

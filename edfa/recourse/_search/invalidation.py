@@ -30,8 +30,6 @@ class Noise:
         The standard deviation, in training ranges of each feature.
     draws
         The number of draws behind a sampled rate, a power of two.
-    seed
-        Of the draws.
 
     Examples
     --------
@@ -41,11 +39,10 @@ class Noise:
 
     sigma: float = 0.05
     draws: int = 256
-    seed: int = 0
 
     def standard(self, width: int) -> Float64Array:
         """Quasi-random standard normal draws, (draws, width)."""
-        points = Sobol(width, rng=np.random.default_rng(self.seed)).random(self.draws)
+        points = Sobol(width, rng=np.random.default_rng(0)).random(self.draws)
         return np.asarray(ndtri(np.clip(points, 1e-9, 1 - 1e-9)))
 
     def scale(self, problem: SearchProblem) -> Float64Array:

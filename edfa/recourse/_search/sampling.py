@@ -42,7 +42,7 @@ class Draws:
         for k, column in enumerate(problem.free):
             draws = np.flatnonzero((self.order[:, :size] == k).any(axis=1))
             to[:, draws, column] = draw_values(problem, int(column), case, self.uniform[draws, k])
-        return Candidates.of(np.repeat(case, count), to.reshape(-1, to.shape[2]))
+        return Candidates(np.repeat(case, count), to.reshape(-1, to.shape[2]))
 
 
 def draw_values(

@@ -245,7 +245,7 @@ class SingleChanges:
 
     def candidates(self, case: IntArray, change: IntArray) -> Candidates:
         """Change sets of one change each: ``change`` made by ``case``, both (candidates,)."""
-        return Candidates.of(case, self._rows(case, change), self._predict(case, change))
+        return Candidates(case, self._rows(case, change), self._predict(case, change))
 
     def score(self, case: IntArray) -> Float64Array:
         """How near each change brings these cases to recourse, (cases, changes); -1 if it is not

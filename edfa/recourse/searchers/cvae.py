@@ -158,7 +158,7 @@ class CVAE(Searcher):
                 feature = int(problem.features[column])
                 if self.ordered_[feature]:
                     made_up[:, column] = problem.actions.snap(feature, made_up[:, column])
-            parts.append(Candidates.of(row_case, problem.permitted(row_case, made_up)))
+            parts.append(Candidates(row_case, problem.permitted(row_case, made_up)))
         return Candidates.join(*parts)
 
 

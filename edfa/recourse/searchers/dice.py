@@ -161,7 +161,7 @@ def evolve(problem: SearchProblem, nearest: Nearest, plans: int, generations: in
         if not len(active):
             break
     case = np.repeat(np.arange(len(problem)), size)
-    return Candidates.of(case, population.reshape(-1, len(problem.features)))
+    return Candidates(case, population.reshape(-1, len(problem.features)))
 
 
 def _first_population(problem: SearchProblem, nearest: Nearest, size: int) -> Float32Array:

@@ -8,7 +8,7 @@ with all changes that help by themselves, without those that are not needed.
 """
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, partial
 from itertools import combinations
 from typing import Literal, NamedTuple, Self
@@ -223,13 +223,12 @@ def _smallest(distance: Float64Array, k: int) -> IntArray:
 class DonorChanges(NamedTuple):
     """Pairs of a case and one of its donors, and the changes that lead to the donor's values.
 
-    ``case`` and ``donor``, a training row, are (pairs,). ``change`` (pairs, free features) is the
-    single change to each of the donor's values, and ``usable`` says whether it is for the case. The
-    pairs of a case stand together, the nearest donor first.
+    ``case`` is (pairs,). ``change`` (pairs, free features) is the single change to each of the
+    donor's values, and ``usable`` says whether it is for the case. The pairs of a case stand
+    together, the nearest donor first.
     """
 
     case: IntArray
-    donor: IntArray
     change: IntArray
     usable: BoolArray
 
@@ -295,7 +294,7 @@ class DonorSearch(Searcher):
                 case, near = np.repeat(case, near.shape[1]), near.ravel()
                 change = by_donor[near].astype(np.intp)
                 usable = (change >= 0) & ~np.isnan(changes.to[case[:, None], change])
-                yield DonorChanges(case, self.donors_.row_number[near], change, usable)
+                yield DonorChanges(case, change, usable)
 
     def _with_farther(self, changes: SingleChanges, candidates: Candidates) -> Candidates:
         """The candidates, and what more distant donors have for cases without any."""
@@ -310,9 +309,9 @@ class DonorSearch(Searcher):
         """
         problem = changes.problem
         parts = [self.confirm(problem, _growing_sets(changes, left))]
-        for case, donor, change, usable in self.near_changes(changes, self.farther, left):
+        for case, change, usable in self.near_changes(changes, self.farther, left):
             values = np.where(usable, changes.to[case[:, None], change], np.float32(np.nan))
-            everything = Candidates(case, problem.change(problem.free, values), donor)
+            everything = Candidates(case, problem.change(problem.free, values))
             good = self.confirm(problem, everything)
             parts.append(good.take(rank_in_case(good.case) < FOLLOWED))
         minimal = self.minimise(problem, Candidates.join(*parts))
@@ -385,8 +384,7 @@ class Nearest(DonorSearch):
             if self.keep_dominated:
                 works = near.usable & changes.is_recourse[near.case[:, None], near.change]
                 row, feature = np.nonzero(works)
-                single = changes.candidates(near.case[row], near.change[row, feature])
-                yield replace(single, donor=near.donor[row])
+                yield changes.candidates(near.case[row], near.change[row, feature])
             if max_changes > 1:
                 plans = combine(changes, near, max_changes)
                 yield plans if self.keep_dominated else problem.undominated(plans)
@@ -406,7 +404,7 @@ def _growing_sets(changes: SingleChanges, case: IntArray) -> Candidates:
     case, change = np.repeat(case, count), np.repeat(change, count, axis=0)
     taken = np.tile(np.tri(count, dtype=bool), (len(case) // count, 1))
     values = np.where(taken, changes.to[case[:, None], change], np.float32(np.nan))
-    return Candidates.of(case, problem.change(changes.layout.column[change], values))
+    return Candidates(case, problem.change(changes.layout.column[change], values))
 
 
 def combine(
@@ -428,7 +426,7 @@ def combine(
     keep_supersets
         Whether to keep sets that hold a smaller one which is recourse.
     """
-    problem, (case, donor, change, usable) = changes.problem, near
+    problem, (case, change, usable) = changes.problem, near
     if not keep_supersets:
         usable = usable & ~changes.is_recourse[case[:, None], change]
     if change.shape[1] > COMBINED:
@@ -452,7 +450,7 @@ def combine(
 
     triple = sets[set_, 1] != sets[set_, 2]  # pairs first
     _, first = np.unique(number(triple * len(problem) + case[row], *chosen.T), return_index=True)
-    case, donor, picked, triple = case[row[first]], donor[row[first]], chosen[first], triple[first]
+    case, picked, triple = case[row[first]], chosen[first], triple[first]
     to = problem.change(changes.layout.column[picked], changes.to[case[:, None], picked])
     probabilities = problem.predict_changes(case, to)
     fine = problem.is_recourse(case, probabilities)
@@ -463,7 +461,7 @@ def combine(
         pairs = number(case, a, b)[fine & ~triple]
         for held in (number(case, a, b), number(case, a, c), number(case, b, c)):
             fine &= ~(triple & np.isin(held, pairs))
-    return Candidates(case, to, donor, probabilities).take(fine)
+    return Candidates(case, to, probabilities).take(fine)
 
 
 def _index_sets(size: int, max_changes: int) -> IntArray:

@@ -90,7 +90,7 @@ class NICE(Searcher):
         """All permitted values of the nearest donor with whom that is recourse; then the most
         rewarding first.
         """
-        parts = [Candidates.of(np.zeros(0, dtype=np.intp), problem.facts[:0])]
+        parts = [Candidates(np.zeros(0, dtype=np.intp), problem.facts[:0])]
         for case, side in self.donors_.sides(problem, self.donor_classes_):
             targets = self._targets(problem, case, side)
             parts.append(targets if self.reward == "none" else self._best_first(problem, targets))
@@ -106,7 +106,7 @@ class NICE(Searcher):
         case, donor = np.repeat(case, near.shape[1]), near.ravel()
         to = problem.permitted(case, self.donors_.rows[donor][:, problem.features])
         works = self.keeps(problem, case, to, problem.predict_changes(case, to))
-        targets = Candidates(case, to, self.donors_.row_number[donor]).take(works)
+        targets = Candidates(case, to).take(works)
         return targets.take(rank_in_case(targets.case) == 0)
 
     def _best_first(self, problem: SearchProblem, targets: Candidates) -> Candidates:
@@ -129,7 +129,7 @@ class NICE(Searcher):
             left[active, column[best]] = False
             arrived = self.keeps(problem, targets.case[active], to[active], probabilities[best])
             active = active[~arrived & left[active].any(axis=1)]
-        return Candidates(targets.case, to, targets.donor)
+        return Candidates(targets.case, to)
 
     def _reward(
         self,

@@ -86,7 +86,7 @@ class PROBE(Searcher):
             probabilities = problem.predict_changes(case, to)
             robust_enough = problem.actions.allows(problem.mask, problem.facts[case], to)
             robust_enough &= self.keeps(problem, case, to, probabilities)
-            parts.append(Candidates(case, to, farther.donor, probabilities).take(robust_enough))
+            parts.append(Candidates(case, to, probabilities).take(robust_enough))
             left = left.take(~robust_enough)
         if problem.differentiable:  # torch is asked for only where a model has it
             from edfa.recourse._search.gradient import robust
@@ -128,7 +128,7 @@ class PROBE(Searcher):
             first |= below & (below[:, ::-1].cumsum(axis=1)[:, ::-1] == 1)
             case, index = np.nonzero(first)
             column = np.searchsorted(problem.features, feature)
-            parts.append(Candidates.of(case, problem.change(column, values[index])))
+            parts.append(Candidates(case, problem.change(column, values[index])))
         return Candidates.join(*parts)
 
     def _farther(self, problem: SearchProblem, candidates: Candidates, factor: float) -> Candidates:
@@ -141,4 +141,4 @@ class PROBE(Searcher):
             if len(rows):
                 far = own[rows, column] + factor * (to[rows, column] - own[rows, column])
                 to[rows, column] = problem.actions.snap(int(problem.features[column]), far)
-        return Candidates(candidates.case, to, candidates.donor)
+        return Candidates(candidates.case, to)

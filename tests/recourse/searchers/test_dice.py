@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edfa.errors import DataError, SettingError, UnknownNameError
-from edfa.explanation.necessity import sweep
+from edfa.explanation.necessity import Support, sweep
 from edfa.people import Background, People
 from edfa.recourse import DiCE, Rules, find_recourse
 from edfa.recourse._search.sampling import Draws, draw_values
@@ -17,7 +17,9 @@ from edfa.recourse.searchers.dice import _duplicates
 
 def problem_of(table, model, rows, **rules):
     people = People(rows, Background.of(table.train, model))
-    actions = ActionSet.of(Rules(**rules), people.background, table.train.X)
+    actions = ActionSet.of(
+        Rules(**rules), people.background, table.train.X, Support.of(table.train.X)
+    )
     group = sweep(rows, model, actions.support, actions.free & False).groups[0]
     return SearchProblem(group, actions, people.background, None)
 

@@ -220,9 +220,7 @@ def test_numbers_of_neighbours_are_combined_where_the_model_has_no_cells(table, 
     column = table.schema.index("credit_amount")
     joint = (plans.l0 > 1) & ~np.isnan(plans.to[:, column])
     assert joint.sum() > 40
-    gap = np.abs(plans.to[joint, column] - table.train.X[plans.donor[joint], column])
     values = np.unique(table.train.X[:, column])
-    assert np.median(gap) < 0.02 * np.ptp(values)
     assert np.isin(plans.to[joint, column], values).all()
 
 
@@ -265,11 +263,12 @@ def test_a_category_of_many_levels(load_real):
     assert {
         (int(i), float(v)) for i, v in zip(plans.of[single], plans.to[single, column], strict=True)
     } == truth
-    donated = np.flatnonzero(plans.donor >= 0)
     words = [j for j, f in enumerate(table.schema) if f.kind == "categorical"]
-    to, theirs = plans.to[donated][:, words], table.train.X[plans.donor[donated]][:, words]
-    assert (~np.isnan(to)).sum() > 20
-    assert np.array_equal(np.where(np.isnan(to), 0, to), np.where(np.isnan(to), 0, theirs))
+    several = (~np.isnan(plans.to[:, words])).sum(axis=1) > 1
+    assert several.sum() > 10
+    for to in plans.to[several][:, words]:
+        same = np.isnan(to) | (table.train.X[:, words] == to)
+        assert same.all(axis=1).any(), "somebody has all these levels"
 
 
 class Counting(Predictor):
@@ -330,6 +329,6 @@ def test_alone_everybody_has_the_plans_they_have_in_a_batch(table, trees, desire
         alone = find_recourse(one, own, rules=paper, desired_class=desired_class)
         mine = batch.of == i
         for name in (
-            "to low high reached probability_before probability_after l0 l2 heom effort donor"
+            "to low high reached probability_before probability_after l0 l2 heom effort"
         ).split():
             assert getattr(alone, name).tobytes() == getattr(batch, name)[mine].tobytes(), name

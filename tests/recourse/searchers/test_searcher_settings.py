@@ -69,7 +69,7 @@ IMPOSSIBLE = [
     ("cvae", {"draws": 64, "max_draws": 32}),
 ]
 COLUMNS = (
-    "of to low high reached probability_before probability_after l0 l2 heom effort valid donor"
+    "of to low high reached probability_before probability_after l0 l2 heom effort valid"
 ).split()
 
 every_searcher = pytest.mark.parametrize("name", SEARCHERS)
