@@ -386,14 +386,11 @@ class People(HasBackground):
 
     def take(self, rows: IntArray) -> "People":
         """Some of the people, by row."""
-        columns = {
-            name: getattr(self, name)[rows]
-            for name in ("person", "seed", "step", "spent", "costs", "askable")
-        }
+        columns = "X", "person", "seed", "step", "spent", "costs", "askable", "predicted", "decided"
+        given = {name: getattr(self, name) for name in columns}
+        taken = {name: None if part is None else part[rows] for name, part in given.items()}
         swept = None if self.swept is None else self.swept.take(rows, self.background.visible)
-        for name in ("predicted", "decided"):
-            columns[name] = None if getattr(self, name) is None else getattr(self, name)[rows]
-        return replace(self, X=self.X[rows], swept=swept, **columns)
+        return replace(self, swept=swept, **taken)
 
     def people(self) -> "People":
         """Itself: whatever ``find_recourse`` takes has its people here, as a trajectory does."""

@@ -175,9 +175,7 @@ def _search(searcher: Searcher, problem: SearchProblem) -> Candidates:
         candidates = searcher.confirm(problem, candidates)
         if searcher.minimal:
             candidates = problem.undominated(searcher.minimise(problem, candidates))
-    if problem.actions.max_changes < len(problem.free):
-        candidates = problem.within_max_changes(candidates)
-    return problem.affordable(candidates)
+    return problem.affordable(problem.within_max_changes(candidates))
 
 
 def _columns(
@@ -192,7 +190,7 @@ def _columns(
     survival = searcher.survival(problem, candidates, size.keys)
     if survival is None:
         order = np.lexsort((*size.keys, candidates.case))
-    elif k is None or searcher.enough_survival < 1:
+    elif k is None or searcher.enough_survival < 1 or not len(candidates):
         worth = np.minimum(survival.probability, searcher.enough)
         order = menu(candidates.case, worth, size.keys)
     else:
@@ -211,22 +209,13 @@ def _columns(
         if k is not None and (shares := searcher.decided_shares(problem)) is not None:
             columns["probability_before"] = shares[candidates.case]
             columns["probability_after"] = again.probability
-            likely = _mostly_hold(candidates.case, again.probability)
+            # Where a user model decides, it would mostly refuse the others. People whose first plan
+            # does not hold get none: only the first plan is certified, so only it may be acted on.
+            holds = again.probability >= MOSTLY
+            likely = holds & holds[np.searchsorted(candidates.case, candidates.case)]
             candidates = candidates.take(likely)
             columns = {name: part[likely] for name, part in columns.items()}
     return _for_each_person(problem, candidates.case, rows, columns)
-
-
-def _mostly_hold(case: IntArray, survival: Float64Array) -> BoolArray:
-    """Which plans, in order of their cases, hold in most completions; none of a case whose first
-    plan does not.
-
-    Where a user model decides, it would mostly refuse the others. Who has no first
-    plan to act on gets none: what may be acted on is the plan that was certified, the first.
-    """
-    holds = survival >= MOSTLY
-    first = np.searchsorted(case, case)
-    return np.asarray(holds & holds[first])
 
 
 def _look_again(
@@ -244,12 +233,7 @@ def _look_again(
     """
     if survival is None:
         return None if k is None else searcher.look_again(problem, candidates)
-    first = (
-        np.ones(len(candidates), dtype=bool)
-        if k is not None
-        else rank_in_case(candidates.case) == 0
-    )
-    chosen = np.flatnonzero(first)
+    chosen = np.flatnonzero((rank_in_case(candidates.case) == 0) | (k is not None))
     again = searcher.look_again(problem, candidates.take(chosen)) if len(chosen) else None
     if again is not None:
         survival.probability[chosen], survival.error[chosen] = again
@@ -273,9 +257,7 @@ def _with_alternatives(
     worth = np.minimum(survival.probability, searcher.enough)
     best = menu(case, worth, keys)
     best = best[rank_in_case(case[best]) == 0]
-    past = np.zeros(0)
-    if len(case):
-        past = np.round(problem.score(case, np.asarray(candidates.probabilities)), 6)
+    past = np.round(problem.score(case, np.asarray(candidates.probabilities)), 6)
     others = np.flatnonzero(rank_in_case(candidates.features, *keys, -past) == 0)
     others = others[~np.isin(candidates.features[others], candidates.features[best])]
     rank = rank_in_case(case[others], *(key[others] for key in keys))
@@ -304,10 +286,10 @@ def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -
     case, probabilities = candidates.case, candidates.probabilities
     if probabilities is None:  # from a searcher that says it is finished and has not asked
         probabilities = problem.predict_changes(case, candidates.to)
-    decided = problem.predictor.decide(probabilities) if len(candidates) else case
+    decided = problem.predictor.decide(probabilities)
     columns: dict[str, Any] = {"to": candidates.to, "reached": decided}
     columns |= _where_they_lead(problem, candidates)
-    columns["valid"] = problem.is_recourse(case, probabilities) if len(candidates) else case > 0
+    columns["valid"] = problem.is_recourse(case, probabilities)
     columns["probability_after"] = probabilities[np.arange(len(candidates)), decided]
     columns["probability_before"] = problem.group.probabilities[case, decided]
     columns["low"], columns["high"] = np.full((2, len(candidates)), np.nan, dtype=np.float32)
@@ -327,7 +309,8 @@ def _where_they_lead(problem: SearchProblem, candidates: Candidates) -> dict[str
     months = problem.actions.consequences.months(problem.features, problem.facts[case], to)
     if problem.plan_filter is None:
         return {"months": months}
-    people, favourable = problem.plan_filter.support(problem, to, farthest(problem, case, to).far)
+    _, far = farthest(problem, case, to)
+    people, favourable = problem.plan_filter.support(problem, to, far)
     share = np.divide(favourable, people, out=np.full(len(case), np.nan), where=people > 0)
     return {"months": months, "support": people, "support_share": share}
 
@@ -340,15 +323,10 @@ def _for_each_person(
     ``case`` (plans,) is the case of each plan, ascending; ``rows`` are the batch rows of the people
     who are swept.
     """
-    group = problem.group
-    count = np.bincount(case, minlength=len(problem))
-    first = np.cumsum(count) - count
-    times = count[group.case]
-    inner = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
-    pick = np.repeat(first[group.case], times) + inner
-    return {name: part[pick] for name, part in columns.items()} | {
-        "of": np.repeat(rows[group.people], times)
-    }
+    people, times = problem.group.people, np.bincount(case, minlength=len(problem))
+    of = np.repeat(np.arange(len(people)), times[problem.group.case])
+    pick = np.searchsorted(case, problem.group.case)[of] + rank_in_case(of)
+    return {name: part[pick] for name, part in columns.items()} | {"of": rows[people[of]]}
 
 
 def _join(parts: list[dict[str, Any]], features: list[IntArray], width: int) -> dict[str, Any]:

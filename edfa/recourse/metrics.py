@@ -209,34 +209,25 @@ def evaluate_plans(
         people=len(plans.people),
         coverage=_mean(plans.legal),
         plans=_mean(plans.count),
-        validity=_mean(checks.valid),
+        validity=_mean(checks["valid"]),
         **{name: _mean(getattr(plans, name)) for name in ("l0", "l2", "heom", "effort")},
         **{name: _mean(values) for name, values in likeness._asdict().items()},
-        invalidation=_mean(checks.invalidation),
+        invalidation=_mean(checks["invalidation"]),
         diversity=_mean(_distances(plans, actions)),
         kinds=_kinds(plans),
-        redundancy=float(checks.redundant.sum() / max(1, plans.l0.sum())),
-        violations=int((checks.allowed == 0).sum()),
+        redundancy=float(checks["redundant"].sum() / max(1, plans.l0.sum())),
+        violations=int((checks["allowed"] == 0).sum()),
         lift=None if judge is None else _lift(plans, *judge),
         on_blanket=None if blanket is None else _on_blanket(plans, blanket),
     )
 
 
-class _Checks(NamedTuple):
+def _check_plans(plans: Plans, actions: ActionSet) -> dict[str, Float64Array]:
     """What the model and the rules say about every plan, (plans,) each.
 
-    ``valid`` and ``allowed`` are 1 or 0; ``redundant`` is the number of changes that could be
-    undone, one at a time.
+    ``valid`` and ``allowed`` are 1 or 0; ``invalidation`` is the rate at which plans fail, and
+    ``redundant`` the number of changes that could be undone, one at a time.
     """
-
-    valid: Float64Array
-    allowed: Float64Array
-    invalidation: Float64Array
-    redundant: Float64Array
-
-
-def _check_plans(plans: Plans, actions: ActionSet) -> _Checks:
-    """Ask the model and the rules about every plan."""
     background, rows = plans.people.background, plans.people.X[plans.of]
     if background.model is None:
         raise DataError(
@@ -244,19 +235,20 @@ def _check_plans(plans: Plans, actions: ActionSet) -> _Checks:
         )
     searcher = plans.provenance.searcher
     wanted = searcher.plan_filter(actions) if isinstance(searcher, Searcher) else None
-    checks = _Checks(*np.zeros((4, len(plans))))
+    names = "valid", "allowed", "invalidation", "redundant"
+    checks = {name: np.zeros(len(plans)) for name in names}
     for group in sweep(rows, background.predictor, actions.support, actions.continuous).groups:
         problem = SearchProblem(group, actions, background, None, plan_filter=wanted)
         which, case, to = group.people, group.case, plans.to[group.people][:, group.mask]
-        checks.valid[which] = problem.is_recourse(case, problem.predict_changes(case, to))
+        after = problem.predict_changes(case, to)
+        checks["valid"][which] = problem.is_recourse(case, after)
         few = (~np.isnan(to)).sum(axis=1) <= actions.max_changes
-        checks.allowed[which] = actions.allows(problem.mask, problem.facts[case], to) & few
-        checks.invalidation[which] = Noise().rate(problem, case, to)
+        checks["allowed"][which] = actions.allows(problem.mask, problem.facts[case], to) & few
+        checks["invalidation"][which] = Noise().rate(problem, case, to)
         plan, smaller = proper_subsets(to, most=0)
-        probabilities = problem.predict_changes(case[plan], smaller)
-        undone = problem.is_recourse(case[plan], probabilities)
-        undone &= problem.is_sensible(case[plan], smaller)
-        checks.redundant[which] = np.bincount(plan, weights=undone, minlength=len(which))
+        after = problem.predict_changes(case[plan], smaller)
+        undone = problem.is_recourse(case[plan], after) & problem.is_sensible(case[plan], smaller)
+        checks["redundant"][which] = np.bincount(plan, weights=undone, minlength=len(which))
     return checks
 
 

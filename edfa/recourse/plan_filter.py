@@ -21,7 +21,7 @@ from edfa.typing import BoolArray, Float32Array, Int64Array, IntArray
 if TYPE_CHECKING:
     from edfa.recourse.searcher import SearchProblem
 
-__all__ = ["MIN_SUPPORT", "HeadCount", "HoldingRange", "PlanFilter", "TrainingSupport", "farthest"]
+__all__ = ["MIN_SUPPORT", "HeadCount", "PlanFilter", "TrainingSupport", "farthest"]
 
 # training people where a plan leads; in a small table, that share of them
 MIN_SUPPORT, SMALL_SHARE = 30, 0.01
@@ -86,10 +86,9 @@ class TrainingSupport:
         if len(several):
             # Of a wide table's columns nobody limits most; the first stays so that there is one.
             used = np.flatnonzero(limited[several].any(axis=0) | (features == features[0]))
-            bounds = np.hstack([low[np.ix_(several, used)], high[np.ix_(several, used)]])
-            distinct, inverse = np.unique(
-                np.nan_to_num(bounds, nan=np.inf), axis=0, return_inverse=True
-            )
+            cells = np.ix_(several, used)
+            bounds = np.nan_to_num(np.hstack([low[cells], high[cells]]), nan=np.inf)
+            distinct, inverse = np.unique(bounds, axis=0, return_inverse=True)
             blocks = np.array_split(distinct, -(-len(distinct) * len(self) // CELLS))
             found = [self._count_all(block, features[used]) for block in blocks]
             counts[:, several] = np.concatenate(found, axis=1)[:, inverse.ravel()]
@@ -130,19 +129,6 @@ class TrainingSupport:
         return count(np.bitwise_count(inside)), count(np.bitwise_count(inside & favourable))
 
 
-class HoldingRange(NamedTuple):
-    """How far change sets hold.
-
-    ``held`` (change sets,) says which hold as far again as they go, or up to the end. ``far``
-    (change sets, known features) is the farthest value of each changed number up to which that is
-    known, the end of what training people have or as far again; NaN for what is unchanged and for
-    categories.
-    """
-
-    held: BoolArray
-    far: Float32Array
-
-
 @dataclass(frozen=True, eq=False)
 class PlanFilter:
     """Requirements on plans besides turning the decision.
@@ -169,15 +155,15 @@ class PlanFilter:
         fine = _act_by_themselves(problem, case, to)
         if not len(case):
             return fine
-        further = farthest(problem, case, to)
+        held, far = farthest(problem, case, to)
         if self.holds_further:
-            fine &= further.held
+            fine &= held
         least = self.min_support
         if least is None:
             least = min(MIN_SUPPORT, int(np.ceil(SMALL_SHARE * len(self.crowd))))
         if least:
             rows = np.flatnonzero(fine)
-            fine[rows] = self.support(problem, to[rows], further.far[rows]).people >= least
+            fine[rows] = self.support(problem, to[rows], far[rows]).people >= least
         return fine
 
     def support(self, problem: "SearchProblem", to: Float32Array, far: Float32Array) -> HeadCount:
@@ -186,13 +172,28 @@ class PlanFilter:
         return self.crowd.count(np.minimum(to, end), np.maximum(to, end), problem.features)
 
 
-def farthest(problem: "SearchProblem", case: IntArray, to: Float32Array) -> HoldingRange:
-    """How far change sets ``to`` (change sets, known features) of the cases ``case`` (change sets,)
-    hold.
+def farthest(
+    problem: "SearchProblem", case: IntArray, to: Float32Array
+) -> tuple[BoolArray, Float32Array]:
+    """How far change sets hold.
 
     A model that obeys directions holds to the end. One number alone is looked up in the sweep, if
     the model tells its cells: then nothing is missed. Otherwise the model is asked at eight points
     of the way.
+
+    Parameters
+    ----------
+    problem, case
+        The problem, and the case that each change set is for, (change sets,).
+    to
+        The change sets, (change sets, known features); NaN: unchanged.
+
+    Returns
+    -------
+    tuple
+        Which change sets hold as far again as they go, or up to the end of what training people
+        have, (change sets,); and the farthest value of each changed number up to which that is
+        known, (change sets, known features), NaN for what is unchanged and for categories.
     """
     actions, own = problem.actions, problem.facts[case]
     numbers = ~np.isnan(to) & actions.ordered[problem.features]
@@ -203,15 +204,14 @@ def farthest(problem: "SearchProblem", case: IntArray, to: Float32Array) -> Hold
     again = np.where(upwards, np.minimum(2 * to - own, end), np.maximum(2 * to - own, end))
     held, ended = np.ones(len(case), dtype=bool), _obeyed(problem, to, own, numbers)
     left = np.flatnonzero(~ended)
-    if len(left):
-        exact = _is_exact(problem, to[left], numbers[left])
-        asked = left[~exact]
-        parts = [(rows, _ask) for rows in np.array_split(asked, -(-len(asked) // BLOCK) or 1)]
-        for rows, find in ((left[exact], _look_up), *parts):
-            if len(rows):
-                given = case[rows], to[rows], again[rows], end[rows]
-                held[rows], ended[rows] = find(problem, *given)
-    return HoldingRange(held, np.where(ended[:, None], end, again))
+    exact = _is_exact(problem, to[left], numbers[left])
+    asked = left[~exact]
+    parts = [(rows, _ask) for rows in np.array_split(asked, -(-len(asked) // BLOCK) or 1)]
+    for rows, find in ((left[exact], _look_up), *parts):
+        if len(rows):
+            given = case[rows], to[rows], again[rows], end[rows]
+            held[rows], ended[rows] = find(problem, *given)
+    return held, np.where(ended[:, None], end, again)
 
 
 def _act_by_themselves(problem: "SearchProblem", case: IntArray, to: Float32Array) -> BoolArray:
@@ -286,10 +286,11 @@ def _ask(
     numbers, everybody = ~np.isnan(end), np.arange(len(case))
     way, rest = np.where(numbers, again - to, 0), np.where(numbers, end - again, 0)
     points = [(everybody, to + np.float32(part) * way) for part in TOGETHER]
-    rank, count = numbers.cumsum(axis=1) - 1, numbers.sum(axis=1)
-    for position in range(int(count.max())) if count.max() > 1 else ():
-        rows = np.flatnonzero(count > max(1, position))
-        alone = np.where(rank[rows] == position, way[rows], 0)
+    several = numbers & (numbers.sum(axis=1) > 1)[:, None]
+    for column in np.flatnonzero(several.any(axis=0)):
+        rows = np.flatnonzero(several[:, column])
+        alone = np.zeros_like(way[rows])
+        alone[:, column] = way[rows, column]
         points += [(rows, to[rows] + np.float32(part) * alone) for part in ALONE]
     beyond = sum(len(rows) for rows, _ in points)
     points += [(everybody, to + way + np.float32(part) * rest) for part in TO_THE_END]

@@ -7,6 +7,7 @@ number.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,6 @@ def robust(
     margin = Margin.of(problem, case, to)
     if not len(margin.columns):
         return Candidates.none(problem)
-    low, high = margin.bounds()
     shift = torch.zeros(len(case), len(margin.columns), dtype=torch.float64, requires_grad=True)
     optimiser = torch.optim.Adam([shift], lr=0.02, amsgrad=True)
     best, length = shift.detach().clone(), torch.full((len(case),), torch.inf, dtype=torch.float64)
@@ -59,7 +59,7 @@ def robust(
             if step % 25 == 24:  # where nothing is robust yet, a short way counts for less
                 weight[length.isinf()] /= 2
         loss = 3 * (fails - rate).clamp(min=0) + torch.nn.functional.softplus(-value) + weight * far
-        _descend(optimiser, loss.sum(), shift, low, high)
+        margin.descend(optimiser, loss.sum(), shift)
     return margin.candidates(best, to, length.isfinite())
 
 
@@ -75,11 +75,10 @@ def different(problem: SearchProblem, near: Candidates, plans: int, steps: int) 
     margin = Margin.of(problem, case, to)
     if not len(margin.columns):
         return Candidates.none(problem)
-    low, high = margin.bounds()
     # All start near the person, each a little elsewhere.
     noise = problem.random.normal(scale=0.05, size=(plans, len(margin.columns)))
     begin = torch.from_numpy(noise).repeat(count, 1)
-    shift = begin.clamp(low, high).requires_grad_(True)
+    shift = begin.clamp(*margin.bounds).requires_grad_(True)
     optimiser = torch.optim.Adam([shift], lr=0.05)
     best, reached = shift.detach().clone(), torch.zeros(len(case), dtype=torch.bool)
     for _ in range(steps):
@@ -91,19 +90,8 @@ def different(problem: SearchProblem, near: Candidates, plans: int, steps: int) 
         kernel = 1 / (1 + (by_start[:, :, None] - by_start[:, None]).abs().sum(dim=3))
         diversity = torch.linalg.det(kernel + 1e-4 * torch.eye(plans))
         loss = (1 - value).clamp(min=0).sum() / plans + 0.5 * length.sum() / plans - diversity.sum()
-        _descend(optimiser, loss, shift, low, high)
+        margin.descend(optimiser, loss, shift)
     return margin.candidates(best, to, reached)
-
-
-def _descend(
-    optimiser: torch.optim.Optimizer, loss: Tensor, shift: Tensor, low: Tensor, high: Tensor
-) -> None:
-    """One step of the optimiser, with every shift kept within its bounds."""
-    optimiser.zero_grad()
-    torch.autograd.backward(loss)
-    optimiser.step()
-    with torch.no_grad():
-        shift.copy_(shift.clamp(low, high))
 
 
 def starting_points(
@@ -179,6 +167,7 @@ class Margin:
         rows[:, self.columns] = rows[:, self.columns] + shift * self.value_range
         return rows
 
+    @cached_property
     def bounds(self) -> tuple[Tensor, Tensor]:
         """The least and the largest permitted shift of each number, (rows, numbers) each."""
         actions, features = self.problem.actions, self.problem.features[self.columns]
@@ -190,6 +179,14 @@ class Margin:
             value = np.where(actions.direction[features] == closed, own, value)
             bounds.append((furthest(torch.from_numpy(value), start) - start) / self.value_range)
         return bounds[0], bounds[1]
+
+    def descend(self, optimiser: torch.optim.Optimizer, loss: Tensor, shift: Tensor) -> None:
+        """One step of the optimiser down the ``loss``, with every shift kept within its bounds."""
+        optimiser.zero_grad()
+        torch.autograd.backward(loss)
+        optimiser.step()
+        with torch.no_grad():
+            shift.copy_(shift.clamp(*self.bounds))
 
     def distance(self, shift: Tensor) -> Tensor:
         """How far shifted numbers are from the case's own, in training ranges, (rows, numbers)."""

@@ -129,7 +129,7 @@ class CVAE(Searcher):
         frozen.
         """
         free = np.array([f.actionable for f in self.train_.schema])
-        everything = np.ones(len(free), dtype=bool)
+        everything = np.ones_like(free)
         target = (np.repeat(decided, DRAWS_CHECKED) + 1) % network.classes
         rows = np.repeat(rows, DRAWS_CHECKED, axis=0)
         noise = DrawNoise.of(np.random.default_rng(0), len(rows), network)
@@ -272,16 +272,14 @@ class Autoencoder(nn.Module):
 
     def _surprise(self, inputs: Tensor, mean: Tensor, log_deviation: Tensor) -> Tensor:
         """Minus the log likelihood of each feature, (rows, features)."""
-        parts, first = [], 0
-        for ordered, size in zip(self.layout.ordered, self.layout.sizes, strict=True):
-            part = slice(first, first + size)
+        parts = []
+        cells = (part.split(self.layout.sizes, dim=1) for part in (inputs, mean, log_deviation))
+        for ordered, x, m, d in zip(self.layout.ordered, *cells, strict=True):
             if ordered:
-                gap = (inputs[:, first] - mean[:, first]) / log_deviation[:, first].exp()
-                parts.append(gap**2 / 2 + log_deviation[:, first])
+                parts.append(((x - m) / d.exp()) ** 2 / 2 + d)
             else:
-                parts.append(-(inputs[:, part] * mean[:, part].log_softmax(dim=1)).sum(dim=1))
-            first += size
-        return torch.stack(parts, dim=1)
+                parts.append(-(x * m.log_softmax(dim=1)).sum(dim=1, keepdim=True))
+        return torch.cat(parts, dim=1)
 
 
 def _layers(inside: int, outside: int) -> nn.Module:
@@ -376,15 +374,12 @@ def generate(
         z, near = torch.from_numpy(noise.z).to(dtype), torch.from_numpy(noise.near)[:, None]
         decoded = network.decode(torch.where(near, own_mean + own_scale.exp() * z, z), condition)
     mean, log_deviation = (output.double().numpy() for output in decoded)
-    made_up, first = np.empty_like(rows), 0
-    for j, size in enumerate(layout.sizes):
-        part = slice(first, first + size)
+    made_up, starts = np.empty_like(rows), np.cumsum(layout.sizes)[:-1]
+    parts = (np.split(part, starts, axis=1) for part in (mean, log_deviation, noise.uniform))
+    for j, (m, d, uniform) in enumerate(zip(*parts, strict=True)):
         if layout.ordered[j]:
-            noisy = np.exp(log_deviation[:, first]) * ndtri(noise.uniform[:, first])
-            normal = mean[:, first] + noisy
-            made_up[:, j] = layout.decode_number(j, normal)
+            made_up[:, j] = layout.decode_number(j, (m + np.exp(d) * ndtri(uniform))[:, 0])
         else:  # the largest of scores with Gumbel noise is a draw from their softmax
-            level = (mean[:, part] - np.log(-np.log(noise.uniform[:, part]))).argmax(axis=1)
+            level = (m - np.log(-np.log(uniform))).argmax(axis=1)
             made_up[:, j] = layout.support.values[j][level]
-        first += size
     return made_up

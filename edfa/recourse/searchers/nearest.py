@@ -125,38 +125,45 @@ class Donors:
             yield np.flatnonzero(decision == now), side
 
     def nearest(self, problem: SearchProblem, case: IntArray, side: Side, k: int) -> IntArray:
-        """The k nearest donors of ``side`` to each of these cases, nearest first: indices (cases,
-        k); fewer if few.
+        """The k nearest donors of ``side`` to each case of ``case`` (cases,), nearest first.
+
+        Returns indices into ``rows``, (cases, k); fewer columns if the side has fewer donors.
         """
-        k = min(k, len(side))
-        nearest = np.empty((len(case), k), dtype=np.intp)
-        if not k or not len(case):
-            return nearest
-        space = self._space(problem, side)
-        step = max(1, BLOCK // len(side))
-        for first in range(0, len(case), step):
-            part = slice(first, first + step)
-            ours = space.place(problem.facts[case[part]])
-            # What is the same for all donors of one case is left out: it does not change their
-            # order.
-            if self.metric == "cityblock":
-                nearest[part] = _smallest(cdist(ours, space.coordinates, "cityblock"), k)
-            else:
-                nearest[part] = _smallest(space.norms - 2 * ours @ space.coordinates.T, k)
-        return side.donors[nearest]
+        return side.donors[self._nearest(problem, problem.facts[case], side, k)]
 
     def distance(self, problem: SearchProblem, rows: Float32Array) -> Float64Array:
         """The distance of rows (rows, known features) from the nearest donor of all, as a root of
         squares, (rows,).
         """
-        space, squares = self._space(problem, self._everyone), np.empty(len(rows))
-        step = max(1, BLOCK // len(self.rows))
+        near, space = (
+            self._nearest(problem, rows, self._everyone, 1),
+            self._space(problem, self._everyone),
+        )
+        gap = space.place(rows) - space.coordinates[near[:, 0]]
+        return np.sqrt(np.round(np.einsum("ij,ij->i", gap, gap), 6))
+
+    def _nearest(self, problem: SearchProblem, rows: Float32Array, side: Side, k: int) -> IntArray:
+        """The positions within ``side`` of the k donors nearest to rows (rows, known features),
+        nearest first, (rows, k).
+        """
+        k = min(k, len(side))
+        nearest = np.empty((len(rows), k), dtype=np.intp)
+        if not nearest.size:
+            return nearest
+        space = self._space(problem, side)
+        step = max(1, BLOCK // len(side))
         for first in range(0, len(rows), step):
             part = slice(first, first + step)
             ours = space.place(rows[part])
-            least = (space.norms - 2 * ours @ space.coordinates.T).min(axis=1)
-            squares[part] = least + np.einsum("ij,ij->i", ours, ours)
-        return np.sqrt(np.maximum(np.round(squares, 6), 0))
+            # What is the same for all donors of one row is left out: it does not change their
+            # order.
+            if self.metric == "cityblock":
+                distance = cdist(ours, space.coordinates, "cityblock")
+            else:
+                distance = space.norms - 2 * ours @ space.coordinates.T
+            near, row = smallest(distance, k), np.arange(len(ours))[:, None]
+            nearest[part] = near[row, distance[row, near].argsort(axis=1)]
+        return nearest
 
     @cached_property
     def _everyone(self) -> Side:
@@ -212,12 +219,6 @@ class _Space(NamedTuple):
         numbers, levels = values / self.value_range, (values == self.level) * self.half
         places = np.where(np.isnan(self.level), numbers, levels)
         return np.hstack([places, np.zeros((len(rows), 1))])
-
-
-def _smallest(distance: Float64Array, k: int) -> IntArray:
-    """The indices of the k smallest of each row, in order, (rows, k)."""
-    near, row = smallest(distance, k), np.arange(len(distance))[:, None]
-    return near[row, distance[row, near].argsort(axis=1)]
 
 
 class DonorChanges(NamedTuple):
