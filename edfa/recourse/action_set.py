@@ -26,8 +26,10 @@ from edfa.explanation.partition import members
 from edfa.people import Background
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, IntArray
 
-__all__ = ["ActionSet", "Consequences", "JointValues", "Link"]
+__all__ = ["NAN", "ActionSet", "Consequences", "JointValues", "Link"]
 
+NAN = np.float32(np.nan)
+"""Unchanged, not known, or no such value, in encoded units."""
 WAYS: Mapping[str, int] = {"up": 1, "down": -1}
 TENTHS = 10  # groups of training people by which numbers count as seen together
 
@@ -387,7 +389,7 @@ class ActionSet:
 
         Values to which every change is forbidden are left out.
         """
-        ends = np.full((2, len(self.free)), np.nan, dtype=np.float32)
+        ends = np.full((2, len(self.free)), NAN)
         closed = [(feature, new) for feature, old, new in self.forbidden if np.isnan(old)]
         for j, values in enumerate(self.support.values):
             never = [new for feature, new in closed if feature == j]
@@ -441,7 +443,7 @@ class ActionSet:
         if self.rules.max_months is not None:
             months = self.consequences.months_of_each(feature, own, value)
             permitted &= months <= self.rules.max_months + 1e-6
-        return np.asarray(permitted)
+        return permitted
 
     def whole(self, features: IntArray, values: Float32Array) -> Float32Array:
         """Values (rows, features) at the nearest level or, of features that are counted in whole
@@ -462,7 +464,7 @@ class ActionSet:
         """
         values, target = self.values[feature], np.asarray(to, dtype=np.float32)
         if not len(values):
-            return np.full(target.shape, np.nan, dtype=np.float32)
+            return np.full(target.shape, NAN)
         right = np.minimum(np.searchsorted(values, target), len(values) - 1)
         left = np.maximum(right - 1, 0)
         nearer = np.abs(values[left] - target) <= np.abs(values[right] - target)
@@ -477,7 +479,7 @@ class ActionSet:
         permitted = self.permitted(np.flatnonzero(mask), facts, to)
         changed = ~np.isnan(to)
         allowed = changed.any(axis=1) & (np.isnan(permitted) != changed).all(axis=1)
-        return np.asarray(allowed & self.fit_together(mask, facts, to))
+        return allowed & self.fit_together(mask, facts, to)
 
     def permitted(
         self, features: IntArray, facts: Float32Array, values: Float32Array

@@ -15,6 +15,7 @@ from edfa.explanation.necessity import Sweep, sweep
 from edfa.parallel import count_jobs, map_parallel
 from edfa.people import HasPeople, People
 from edfa.recourse._search.single_changes import interval
+from edfa.recourse.action_set import NAN
 from edfa.recourse.plan_filter import farthest
 from edfa.recourse.plans import Plans, read_columns
 from edfa.recourse.reasons import NoPlanReasons
@@ -292,7 +293,7 @@ def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -
     columns["valid"] = problem.is_recourse(case, probabilities)
     columns["probability_after"] = probabilities[np.arange(len(candidates)), decided]
     columns["probability_before"] = problem.group.probabilities[case, decided]
-    columns["low"], columns["high"] = np.full((2, len(candidates)), np.nan, dtype=np.float32)
+    columns["low"], columns["high"] = np.full((2, len(candidates)), NAN)
     # an interval says nothing about how robust its values are, so that a robust plan has none
     if (invalidation := searcher.invalidation(problem, candidates)) is not None:
         columns["invalidation"] = invalidation
@@ -341,7 +342,7 @@ def _join(parts: list[dict[str, Any]], features: list[IntArray], width: int) -> 
     joined = {name: np.concatenate([part[name] for part in parts])[order] for name in names}
     place = np.empty(len(of), dtype=np.intp)
     place[order] = np.arange(len(of))
-    joined["to"] = to = np.full((len(of), width), np.nan, dtype=np.float32)
+    joined["to"] = to = np.full((len(of), width), NAN)
     start = 0
     for part, known in zip(parts, features, strict=True):  # a wide table's are many bytes
         changes = part.pop("to")
@@ -433,4 +434,4 @@ def _ways(problem: SearchProblem, candidates: Candidates) -> Float64Array:
     if waits.any():
         way[waits] = 0
         way[waits.any(axis=1), int(np.flatnonzero(grows)[0])] = 1
-    return np.asarray(way)
+    return way

@@ -22,7 +22,7 @@ from edfa.data.schema import Schema
 from edfa.errors import DataError, EdfaError, UnreadableError
 from edfa.people import Background, People, Provenance
 from edfa.reading import parse
-from edfa.recourse.action_set import Consequences
+from edfa.recourse.action_set import NAN, Consequences
 from edfa.text import html, summaries
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
@@ -309,7 +309,7 @@ class Plans:
     @cached_property
     def number(self) -> Int64Array:
         """The rank of each plan among its person's, from 0, (plans,)."""
-        return np.asarray(np.arange(len(self)) - self.first[self.of])
+        return np.arange(len(self)) - self.first[self.of]
 
     def _id(self, i: int) -> str:
         """A name for a plan; the same changes have the same one."""
@@ -522,8 +522,8 @@ def read_columns(entries: Sequence[dict[str, Any]], people: People) -> dict[str,
     plans = [Plan.from_dict(entry) for entry in entries]
     schema, count = people.schema, len(plans)
     columns: dict[str, Any] = {"of": of}
-    columns["to"] = np.full((count, len(schema)), np.nan, dtype=np.float32)
-    columns["low"], columns["high"] = np.full((2, count), np.nan, dtype=np.float32)
+    columns["to"] = np.full((count, len(schema)), NAN)
+    columns["low"], columns["high"] = np.full((2, count), NAN)
     for i, plan in enumerate(plans):
         for change in plan.changes:
             encode = people.encoder[change.feature].encode_one

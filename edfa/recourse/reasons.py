@@ -1,28 +1,30 @@
 """Why people have no plan: what stands in the way, and the smallest loosening of the rules that
 would give one.
 
-The reasons take sweeps and searches of their own, so each is worked out when it is read.
+``NoPlanReasons`` is the entry: a mapping that ``find_recourse`` puts into ``Plans.reasons``. The
+reasons take sweeps and searches of their own, so each is worked out when it is read.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from edfa.data.rules import Rules
+from edfa.data.rules import NO_RULES, Rules
 from edfa.explanation.necessity import sweep
 from edfa.explanation.partition import members
 from edfa.people import Background, People
 from edfa.recourse.action_set import ActionSet
-from edfa.recourse.loosen import Loosening, loosen_one, loosen_several
 from edfa.recourse.plans import NoPlan, Plan, Plans, Reason
 from edfa.recourse.searcher import Searcher
 from edfa.typing import BoolArray, IntArray, ObjectArray
 
-__all__ = ["NoPlanReasons", "Search"]
+__all__ = ["Loosening", "NoPlanReasons", "Search"]
 
 Search = Callable[[People, Searcher, Rules], Plans]
 """Finds the plans of people with a searcher, under rules."""
@@ -156,7 +158,7 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         background = self.people.background
         return background.with_schema(replace(background.schema, rules=Rules()))
 
-    def _loosening(self, row: int) -> Loosening:
+    def _loosening(self, row: int) -> "Loosening":
         """The smallest loosening that gives the person in a row a plan: of one rule, or of as few
         as will do.
         """
@@ -210,3 +212,133 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         return tuple(
             sorted(names[unknown & self._askable].tolist(), key=lambda name: name not in first)
         )
+
+
+class Loosening(NamedTuple):
+    """Rules that stand in the way of a plan, and in words how far they must give way; empty: there
+    are none.
+    """
+
+    rules: tuple[str, ...] = ()
+    words: str = ""
+
+
+Best = Callable[[Rules], Plan | None]
+"""The easiest plan under rules; None: there is none."""
+
+
+def loosen_one(given: Rules, best: Best) -> Loosening | None:
+    """The one rule that gives a plan of the least effort if it gives way; None: no rule alone does.
+
+    Parameters
+    ----------
+    given
+        The rules that leave no plan.
+    best
+        The easiest plan under other rules.
+    """
+    options = [(rule, plan) for rule in _rules_of(given, best) if (plan := best(rule.drop(given)))]
+    if not options:
+        return None
+    rule, plan = min(options, key=lambda option: option[1].effort)
+    return Loosening((rule.rule,), f"{rule.words(plan)}: {plan}")
+
+
+def loosen_several(given: Rules, best: Best) -> Loosening:
+    """As few rules as will do, where none will do alone: all are dropped, then put back where a
+    plan remains.
+
+    The parameters are those of ``loosen_one``.
+    """
+
+    def without(rules: Iterable[Rule]) -> Plan | None:
+        return best(reduce(lambda limits, rule: rule.drop(limits), rules, given))
+
+    dropped = list(_rules_of(given))
+    plan = without(dropped)
+    if plan is None:
+        return Loosening()
+    for rule in list(dropped):
+        fewer = [other for other in dropped if other is not rule]
+        if (other_plan := without(fewer)) is not None:
+            dropped, plan = fewer, other_plan
+    words = " and ".join(rule.words(plan) for rule in dropped)
+    return Loosening(tuple(rule.rule for rule in dropped), f"{words}: {plan}")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule of rules.
+
+    Parameters
+    ----------
+    name
+        The field of ``Rules`` that it stands in.
+    item
+        Which entry of a list it is, or which key of a mapping; None: all of the field.
+    rule
+        How it is written.
+    """
+
+    name: str
+    item: Any
+    rule: str
+
+    def drop(self, limits: Rules) -> Rules:
+        """The rules without this one."""
+        entries: Any = getattr(limits, self.name)
+        if self.name in LISTS:
+            entries = tuple(entry for entry in entries if entry != self.item)
+        elif self.name in MAPPINGS:
+            entries = {key: value for key, value in entries.items() if key != self.item}
+        else:
+            return limits.without(self.name)
+        return replace(limits, **{self.name: entries})
+
+    def words(self, plan: Plan) -> str:
+        """How far it must give way for a plan."""
+        if self.name in LIMITS:
+            return f"{self.name} = {LIMITS[self.name](plan):g}"
+        if self.name in MAPPINGS:
+            for change in plan.changes:
+                if change.feature == self.item:
+                    return f"{self.name}.{self.item} with {_text(change.after)}"
+        return f"without {self.rule}"
+
+
+def _rules_of(given: Rules, best: Best | None = None) -> Iterator[Rule]:
+    """Every rule of ``given`` that can stand in the way of a plan.
+
+    With ``best``, lists and mappings of rules are looked into only if there would be a plan without
+    the whole of them.
+    """
+    for name in LIMITS:
+        if (value := getattr(given, name)) != getattr(NO_RULES, name):
+            yield Rule(name, None, f"{name} = {value:g}")
+    for name in (*LISTS, *MAPPINGS):
+        entries = getattr(given, name)
+        if len(entries) > 1 and best is not None and best(given.without(name)) is None:
+            continue
+        for entry in entries:
+            if name in MAPPINGS:
+                yield Rule(name, entry, f"{name}.{entry} = {_text(entries[entry])}")
+            else:
+                said = entry if isinstance(entry, str) else _text(entry)
+                yield Rule(name, entry, f"{name}: {said}")
+    if given.only is not None:
+        yield Rule("only", None, f"only = {_text(given.only)}")
+
+
+LIMITS: Mapping[str, Callable[[Plan], float]] = {
+    "max_changes": lambda plan: plan.l0,
+    "max_effort": lambda plan: math.ceil(plan.effort * 100) / 100,
+    "max_months": lambda plan: math.ceil(plan.months),
+    "min_probability": lambda plan: math.floor(plan.probability_after * 100) / 100,
+}
+"""Rules that are one number, and the number that a plan needs."""
+LISTS = ("locked", "forbidden", "together")
+MAPPINGS = ("ranges", "levels", "directions")
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -23,7 +23,7 @@ from edfa.explanation.necessity import Support, SweepGroup
 from edfa.fingerprint import canonical
 from edfa.people import Background, People
 from edfa.predictors.base import ModelCache, Predictor, UnfittedError
-from edfa.recourse.action_set import ActionSet
+from edfa.recourse.action_set import NAN, ActionSet
 from edfa.recourse.plan_filter import PlanFilter, TrainingSupport
 from edfa.recourse.survival import Completions, PlannedChanges, Survival
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int8Array, IntArray
@@ -103,7 +103,7 @@ class SearchProblem:
     @cached_property
     def cases(self) -> People:
         """The cases as a batch of people, with all features as columns."""
-        rows = np.full((len(self), len(self.mask)), np.nan, dtype=np.float32)
+        rows = np.full((len(self), len(self.mask)), NAN)
         rows[:, self.features] = self.facts
         return People(rows, self.background, decided=self.group.decision)
 
@@ -157,14 +157,12 @@ class SearchProblem:
         A run stays within one feature. What is no recourse itself has no run: its first is after
         its last.
         """
-        grid, index = self.group.grid, np.arange(len(self.group.grid))
-        fails = ~self.single_recourse
-        first = np.maximum.accumulate(np.where(fails, index, -1), axis=1) + 1
-        last = (
-            np.minimum.accumulate(np.where(fails, index, len(grid))[:, ::-1], axis=1)[:, ::-1] - 1
-        )
-        start, end = grid.starts[grid.owner], grid.starts[grid.owner + 1] - 1
-        return np.maximum(first, start), np.minimum(last, end)
+        grid, works = self.group.grid, self.single_recourse
+        index = np.arange(len(grid))
+        before = np.maximum.accumulate(np.where(works, -1, index), axis=1)
+        after = np.minimum.accumulate(np.where(works, len(grid), index)[:, ::-1], axis=1)[:, ::-1]
+        start, end = grid.starts[grid.owner], grid.starts[grid.owner + 1]
+        return np.maximum(before + 1, start), np.minimum(after, end) - 1
 
     def candidate_of(self, column: IntArray, value: Float32Array) -> IntArray:
         """The candidate value of the sweep that stands for each value of the known feature
@@ -250,9 +248,9 @@ class SearchProblem:
         ``probabilities`` are (rows, classes), ``case`` (rows,).
         """
         if self.desired_class is not None:
-            return np.asarray(probabilities[:, self.desired_class])
+            return probabilities[:, self.desired_class]
         own = self.group.decision[case]
-        return np.asarray(1 - probabilities[np.arange(len(case)), own])
+        return 1 - probabilities[np.arange(len(case)), own]
 
     def apply(self, case: IntArray, to: Float32Array) -> Float32Array:
         """The facts of ``case`` (rows,) with the changes ``to``, and what follows from them, made.
@@ -281,7 +279,7 @@ class SearchProblem:
         value
             Their new values, in the same shape; NaN: unchanged.
         """
-        to = np.full((len(value), len(self.features)), np.nan, dtype=np.float32)
+        to = np.full((len(value), len(self.features)), NAN)
         row = np.arange(len(value)).reshape(-1, *(1,) * (value.ndim - 1))
         to[row, column] = value
         return to
@@ -469,7 +467,7 @@ def proper_subsets(to: Float32Array, most: int = EXACT) -> tuple[IntArray, Float
         position = changed[some].cumsum(axis=1) - 1
         inside = members[:, position].swapaxes(0, 1) & changed[some, None]
         rows.append(np.repeat(some, len(members)))
-        parts.append(np.where(inside, to[some, None], np.float32(np.nan)).reshape(-1, to.shape[1]))
+        parts.append(np.where(inside, to[some, None], NAN).reshape(-1, to.shape[1]))
     return np.concatenate(rows), np.concatenate(parts)
 
 
@@ -621,7 +619,7 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         probabilities; a value of one's own is no change.
         """
         facts = problem.facts[candidates.case]
-        to = np.where(candidates.to == facts, np.float32(np.nan), candidates.to)
+        to = np.where(candidates.to == facts, NAN, candidates.to)
         allowed = problem.actions.allows(problem.mask, facts, to)
         some = Candidates(candidates.case, to).take(allowed).distinct()
         probabilities = problem.predict_changes(some.case, some.to)

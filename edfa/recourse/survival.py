@@ -24,7 +24,7 @@ from edfa.people import People
 from edfa.predictors.base import ModelCache, Predictor, by_mask
 from edfa.predictors.committee import Committee
 from edfa.predictors.conditional import Neighbours
-from edfa.recourse.action_set import Consequences
+from edfa.recourse.action_set import NAN, Consequences
 from edfa.recourse.plans import Plans
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, IntArray
 
@@ -396,7 +396,7 @@ def _follow(plans: PlannedChanges, filled: _Filled, asked: BoolArray) -> _Follow
     plan, completion = np.nonzero(asked)
     rows, varies = filled.rows[plans.of[plan], completion], plans.people.predictor.varies_
     features = np.arange(plans.to.shape[1]) if plans.features is None else plans.features
-    to = np.full((len(plans), len(varies)), np.nan, dtype=np.float32)
+    to = np.full((len(plans), len(varies)), NAN)
     to[:, features] = plans.to
     new = to[:, varies][plan]
     if plans.consequences is None:

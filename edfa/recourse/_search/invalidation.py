@@ -80,9 +80,7 @@ class Noise:
         """The rate of every single change of the k-th swept feature to each value, (cases,
         values).
         """
-        return np.asarray(
-            self.failing_cells(problem, k) @ self._cell_probabilities(problem, k, values).T
-        )
+        return self.failing_cells(problem, k) @ self._cell_probabilities(problem, k, values).T
 
     def failing_cells(self, problem: SearchProblem, k: int) -> BoolArray:
         """Which cells of the k-th swept feature are no recourse, (cases, cells)."""
@@ -100,7 +98,7 @@ class Noise:
             ndtr((ends.astype(float) - values[:, None]) / scale)
             for ends in (cells.upper, cells.lower)
         )
-        return np.asarray(upper - lower)
+        return upper - lower
 
     def _sampled_rate(
         self, problem: SearchProblem, case: IntArray, to: Float32Array, noisy: BoolArray

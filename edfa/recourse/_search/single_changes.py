@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from edfa.explanation.necessity import CandidateGrid, CandidateValues
-from edfa.recourse.action_set import ActionSet
+from edfa.recourse.action_set import NAN, ActionSet
 from edfa.recourse.searcher import Candidates, SearchProblem, rank_in_case
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int32Array, IntArray
 
@@ -144,7 +144,7 @@ def _permitted_ends(candidates: CandidateValues, permitted: Float32Array) -> End
     """The least permitted value not below each candidate value, and the largest not above; NaN if
     there is none.
     """
-    padded = np.r_[np.float32(np.nan), permitted, np.float32(np.nan)]
+    padded = np.r_[NAN, permitted, NAN]
     least = np.searchsorted(permitted, candidates.lower)
     largest = np.where(
         candidates.lower == candidates.upper,
@@ -191,7 +191,7 @@ class SingleChanges:
         # The lowest value of a cell is proposed to those below it, the highest to those above.
         proposed = np.where(below_cell, layout.low, layout.high)
         permitted = ~inside & problem.actions.permits_value(layout.feature, own, proposed)
-        to = np.where(permitted, proposed, np.float32(np.nan))
+        to = np.where(permitted, proposed, NAN)
         is_recourse = problem.single_recourse[:, layout.candidate] & permitted
         changes = cls(problem, layout, to, is_recourse)
         changes._confirm(permitted)
@@ -225,7 +225,7 @@ class SingleChanges:
         to, (changes,).
         """
         moves = self.problem.actions.consequences.moves_others(self.problem.features)
-        return np.asarray(moves[self.layout.column])
+        return moves[self.layout.column]
 
     def _rows(self, case: IntArray, change: IntArray) -> Float32Array:
         """Change sets of one change each, (n, known features); ``case`` and ``change`` are (n,)."""
@@ -283,7 +283,7 @@ def interval(problem: SearchProblem, candidates: Candidates) -> Ends:
     """
     changed = ~np.isnan(candidates.to)
     single, column = changed.sum(axis=1) == 1, changed.argmax(axis=1) if len(changed) else []
-    low, high = np.full((2, len(candidates)), np.nan, dtype=np.float32)
+    low, high = np.full((2, len(candidates)), NAN)
     for each in np.unique(np.asarray(column, dtype=np.intp)[single]):
         rows = np.flatnonzero(single & (column == each))
         low[rows], high[rows] = _ends(problem, candidates.take(rows), int(each))
@@ -299,7 +299,7 @@ def _ends(problem: SearchProblem, plans: Candidates, column: int) -> Ends:
     )
     value = plans.to[:, column]
     upwards = value > problem.facts[plans.case, column]
-    low, high = np.full((2, len(plans)), np.nan, dtype=np.float32)
+    low, high = np.full((2, len(plans)), NAN)
     signs = problem.obeyed_directions
     # going on takes such a number no longer, and moves no other
     quiet = follows.per_month[feature] == 0 and not follows.inputs[feature]
@@ -352,7 +352,7 @@ def _trial_ends(problem: SearchProblem, plans: Candidates, k: int) -> Ends:
         good = farthest(np.where(within, tried, value[:, None]), axis=1)
         end = _bisect(problem, plans.case, column, permitted, good, fails)
         open_end = np.isinf(fails) & ((value - own) * way > 0)
-        ends.append(np.where(open_end, np.float32(np.nan), end))
+        ends.append(np.where(open_end, NAN, end))
     return ends[0], ends[1]
 
 

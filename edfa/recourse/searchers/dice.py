@@ -1,8 +1,10 @@
 """DiCE: several different plans at once, by chance, by evolution, or along a gradient.
 
 Mothilal, Sharma & Tan, "Explaining machine learning classifiers through diverse counterfactual
-explanations" (2020). ``DiCE`` is the searcher; ``evolve`` is its genetic method. A *population* is
-an array of change sets, (cases, individuals, known features), NaN: unchanged.
+explanations" (2020). ``DiCE`` is the searcher; ``evolve`` is its genetic method, ``Draws`` and
+``draw_values`` draw values from training people, within the action set: the same draws for
+everybody who knows the same. A *population* is an array of change sets, (cases, individuals, known
+features), NaN: unchanged.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -12,13 +14,12 @@ import numpy as np
 
 from edfa.data.table import Table
 from edfa.errors import DataError, SettingError, UnknownNameError
-from edfa.recourse._search.sampling import Draws, draw_values
-from edfa.recourse.action_set import ActionSet
+from edfa.recourse.action_set import NAN, ActionSet
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem, distinct_rows
 from edfa.recourse.searchers.nearest import Nearest
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["DiCE", "apart", "diverse", "evolve"]
+__all__ = ["DiCE", "Draws", "apart", "diverse", "draw_values", "evolve"]
 
 SIZE = 10  # individuals of a population, for each plan that is wanted
 PATIENCE = 5  # generations without a better best half
@@ -168,12 +169,12 @@ def _first_population(problem: SearchProblem, nearest: Nearest, size: int) -> Fl
     """Half of it permitted values of the nearest on the other side, half of it draws, sorted by
     fitness.
     """
-    population = np.full((len(problem), size, len(problem.features)), np.nan, dtype=np.float32)
+    population = np.full((len(problem), size, len(problem.features)), NAN)
     everyone, half = np.arange(len(problem)), size // 2
     for column in problem.free:
         uniform, coin = problem.random.random((2, size - half))
         values = draw_values(problem, int(column), everyone, uniform)
-        population[:, half:, column] = np.where(coin < 0.5, values, np.float32(np.nan))
+        population[:, half:, column] = np.where(coin < 0.5, values, NAN)
     for case, side in nearest.donors_.sides(problem):
         near = nearest.donors_.nearest(problem, case, side, half)
         values = nearest.donors_.rows[near.ravel()][:, problem.features]
@@ -269,3 +270,65 @@ def apart(
         if not actions.ordered[f] and changed[:, c].any()
     ]
     return np.concatenate([changed / np.sqrt(2), moved[:, ordered], *levels], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Random change sets: each draw has an order of the free features and a number from 0 to 1 for
+    each of them.
+
+    ``order`` and ``uniform`` are (draws, free features).
+    """
+
+    problem: SearchProblem
+    order: IntArray
+    uniform: Float64Array
+
+    @classmethod
+    def of(cls, problem: SearchProblem, count: int) -> "Draws":
+        """As many draws as ``count``, from the problem's own random stream."""
+        shape = (count, len(problem.free))
+        order = np.argsort(problem.random.random(shape), axis=1)
+        return cls(problem, order, problem.random.random(shape))
+
+    def candidates(self, case: IntArray, size: int) -> Candidates:
+        """A change set for every one of these cases and draw: new values of the first ``size``
+        features of its order.
+
+        The change sets of a case stand together.
+        """
+        problem, count = self.problem, len(self.order)
+        to = np.full((len(case), count, len(problem.features)), NAN)
+        for k, column in enumerate(problem.free):
+            draws = np.flatnonzero((self.order[:, :size] == k).any(axis=1))
+            to[:, draws, column] = draw_values(problem, int(column), case, self.uniform[draws, k])
+        return Candidates(np.repeat(case, count), to.reshape(-1, to.shape[2]))
+
+
+def draw_values(
+    problem: SearchProblem, column: int, case: IntArray, uniform: Float64Array
+) -> Float32Array:
+    """Permitted values of a known feature, as frequent as among training people, (cases, draws);
+    NaN if there is none.
+
+    ``uniform`` (draws,) are numbers from 0 to 1: which part of the distribution of permitted values
+    each draw takes.
+    """
+    feature, own = int(problem.features[column]), problem.facts[case, column]
+    values, direction = problem.actions.values[feature], problem.actions.direction[feature]
+    if not len(values):
+        return np.full((len(case), len(uniform)), NAN)
+    support = problem.actions.support
+    position = np.searchsorted(support.values[feature], values)
+    cumulative = np.cumsum(support.shares[feature][position])
+    below = np.r_[0.0, cumulative]
+    low, high = np.zeros(len(case)), np.full(len(case), cumulative[-1])
+    if direction > 0:
+        low = below[np.searchsorted(values, own, side="right")]
+    if direction < 0:
+        high = below[np.searchsorted(values, own, side="left")]
+    share = low[:, None] + uniform * (high - low)[:, None]
+    position = np.searchsorted(cumulative, share, side="right")
+    drawn = values[np.minimum(position, len(values) - 1)]
+    permitted = problem.actions.permits(feature, own[:, None], drawn)
+    return np.where(permitted, drawn, NAN)

@@ -21,6 +21,7 @@ from edfa.errors import SettingError
 from edfa.explanation.necessity import Support
 from edfa.predictors.base import smallest
 from edfa.recourse._search.single_changes import SingleChanges
+from edfa.recourse.action_set import NAN
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem, rank_in_case
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, IntArray
 
@@ -176,7 +177,7 @@ class Donors:
             features, half = problem.features, 0.5
             if self.metric == "euclidean":
                 half = np.sqrt(half)
-            number = np.full(1, np.nan, dtype=np.float32)
+            number = np.full(1, NAN)
             levels = [number if self.ordered[f] else self.support.values[f] for f in features]
             counts = np.array([len(part) for part in levels], dtype=np.intp)
             column = np.repeat(np.arange(len(levels)), counts)
@@ -311,7 +312,7 @@ class DonorSearch(Searcher):
         problem = changes.problem
         parts = [self.confirm(problem, _growing_sets(changes, left))]
         for case, change, usable in self.near_changes(changes, self.farther, left):
-            values = np.where(usable, changes.to[case[:, None], change], np.float32(np.nan))
+            values = np.where(usable, changes.to[case[:, None], change], NAN)
             everything = Candidates(case, problem.change(problem.free, values))
             good = self.confirm(problem, everything)
             parts.append(good.take(rank_in_case(good.case) < FOLLOWED))
@@ -404,7 +405,7 @@ def _growing_sets(changes: SingleChanges, case: IntArray) -> Candidates:
     count = change.shape[1]
     case, change = np.repeat(case, count), np.repeat(change, count, axis=0)
     taken = np.tile(np.tri(count, dtype=bool), (len(case) // count, 1))
-    values = np.where(taken, changes.to[case[:, None], change], np.float32(np.nan))
+    values = np.where(taken, changes.to[case[:, None], change], NAN)
     return Candidates(case, problem.change(changes.layout.column[change], values))
 
 

@@ -150,11 +150,11 @@ class NICE(Searcher):
             rows, feature = np.arange(len(case)), problem.features[column]
             moved = np.abs(steps[1][rows, column] - problem.facts[case, column])
             share = np.maximum(moved / self.donors_.value_range[feature], 1e-9)
-            return np.asarray(gain / np.where(self.ordered_[feature], share, 1.0))
+            return gain / np.where(self.ordered_[feature], share, 1.0)
         # DEVIATION: NICE multiplies two signed gains, so that two losses look like a win; and it
         # asks an autoencoder.
         before, after = (
             np.maximum(self.plausible_.distance(problem, problem.apply(case, to)), NEAR)
             for to in steps
         )
-        return np.asarray(gain * (before / after) ** np.sign(gain))
+        return gain * (before / after) ** np.sign(gain)

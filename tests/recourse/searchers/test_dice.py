@@ -9,10 +9,9 @@ from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.explanation.necessity import Support, sweep
 from edfa.people import Background, People
 from edfa.recourse import DiCE, Rules, find_recourse
-from edfa.recourse._search.sampling import Draws, draw_values
 from edfa.recourse.action_set import ActionSet
 from edfa.recourse.searcher import SearchProblem
-from edfa.recourse.searchers.dice import _duplicates
+from edfa.recourse.searchers.dice import Draws, _duplicates, draw_values
 
 
 def problem_of(table, model, rows, **rules):
