@@ -388,7 +388,7 @@ class People(HasBackground):
         """Some of the people, by row."""
         columns = "X", "person", "seed", "step", "spent", "costs", "askable", "predicted", "decided"
         given = {name: getattr(self, name) for name in columns}
-        taken = {name: None if part is None else part[rows] for name, part in given.items()}
+        taken: dict[str, Any] = {name: None if part is None else part[rows] for name, part in given.items()}
         swept = None if self.swept is None else self.swept.take(rows, self.background.visible)
         return replace(self, swept=swept, **taken)
 

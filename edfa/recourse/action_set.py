@@ -215,10 +215,9 @@ class Consequences:
         here = [position[part] for part in link.parts if part in position]
         moved = (rows[:, here] != facts[:, here]) & ~np.isnan(rows[:, here])
         which = np.flatnonzero(moved.any(axis=1) & ~np.isnan(rows[:, target]))
-        if len(here) < len(link.parts):
-            fine[which] = False
-        elif len(which):
-            numbers = [self._numbers(part, rows[which, position[part]]) for part in link.parts]
+        fine[which] = len(here) == len(link.parts)
+        if fine.all() and len(which):
+            numbers = map(self._numbers, link.parts, rows[which[:, None], here].T)
             result = link.formula(dict(zip(link.formula.names, numbers, strict=True)))
             codes = self._codes(link.target, result)
             fine[which] = ~np.isnan(codes)
@@ -443,7 +442,7 @@ class ActionSet:
         if self.rules.max_months is not None:
             months = self.consequences.months_of_each(feature, own, value)
             permitted &= months <= self.rules.max_months + 1e-6
-        return permitted
+        return np.asarray(permitted)
 
     def whole(self, features: IntArray, values: Float32Array) -> Float32Array:
         """Values (rows, features) at the nearest level or, of features that are counted in whole
@@ -479,7 +478,7 @@ class ActionSet:
         permitted = self.permitted(np.flatnonzero(mask), facts, to)
         changed = ~np.isnan(to)
         allowed = changed.any(axis=1) & (np.isnan(permitted) != changed).all(axis=1)
-        return allowed & self.fit_together(mask, facts, to)
+        return np.asarray(allowed & self.fit_together(mask, facts, to))
 
     def permitted(
         self, features: IntArray, facts: Float32Array, values: Float32Array
@@ -584,7 +583,7 @@ def _direction(feature: Feature, limits: Rules, favourable: bool) -> int:
     ways: list[str | None] = [limits.directions.get(feature.name)]
     if limits.reading == "card":
         ways = [feature.change, *ways, feature.monotone if favourable else None]
-    return next((WAYS[way] for way in ways if way in WAYS), 0)
+    return next(filter(None, (WAYS.get(way or "") for way in ways)), 0)
 
 
 def _effort(feature: Feature, column: Levels | Measure, limits: Rules) -> float:

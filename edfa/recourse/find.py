@@ -390,31 +390,29 @@ def different(of: IntArray, way: Float64Array, k: int) -> IntArray:
     array([0, 3, 4])
     """
     starts = np.flatnonzero(rank_in_case(of) == 0)
-    block = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(of)]))
+    block = np.searchsorted(of[starts], of)
     taken, changed = np.zeros(len(of), dtype=bool), way != 0
     taken[starts] = True
-    chosen, count = [starts], np.ones(len(starts), dtype=np.intp)
+    chosen = [starts]  # each a row of every person
 
     def part_from(earlier: IntArray, clash: Clash) -> BoolArray:
-        """Which rows are another way than the ``earlier`` of their person, (persons,), -1: none."""
+        """Which rows are another way than the ``earlier`` row of their person, (persons,)."""
         before = earlier[block]
-        same = clash(changed, changed[before], way == way[before])
-        return np.asarray((before < 0) | ~same)
+        return np.asarray(~clash(changed, changed[before], way == way[before]))
 
     for clash in CLASHES:
         open_ = ~taken
         for earlier in chosen:
             open_ &= part_from(earlier, clash)
         while True:
-            open_ &= (count < k)[block]
+            open_ &= (np.bincount(block[taken]) < k)[block]
             rows = np.flatnonzero(open_)
             first = rows[rank_in_case(block[rows]) == 0]
             if not len(first):
                 break
-            latest = np.full(len(starts), -1, dtype=np.intp)
-            latest[block[first]] = first
             taken[first], open_[first] = True, False
-            count[block[first]] += 1
+            latest = starts.copy()
+            latest[block[first]] = first
             chosen.append(latest)
             open_ &= part_from(latest, clash)
     return np.flatnonzero(taken)

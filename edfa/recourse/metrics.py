@@ -6,7 +6,6 @@ inliers says nothing without the shares among real people and among shuffled one
 """
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
@@ -58,9 +57,9 @@ def plausibility(plans: Plans, train: Table) -> Plausibility:
     rows = plans.rows()
     for mask, some in by_mask(rows):
         if mask.any():
-            is_inlier, base, shuffled = _fit_outliers(train.X[:, mask])
-            result.inlier[some] = is_inlier(rows[some][:, mask])
-            result.inlier_base[some], result.inlier_shuffled[some] = base, shuffled
+            shares = _find_inliers(train.X[:, mask], rows[some][:, mask])
+            for column, share in zip(result, shares, strict=True):
+                column[some] = share
     return result
 
 
@@ -70,11 +69,11 @@ def add_plausibility(plans: Plans, train: Table) -> Plans:
     return replace(plans, inlier=result.inlier, inlier_base=result.inlier_base)
 
 
-def _fit_outliers(
-    rows: Float32Array,
-) -> tuple[Callable[[Float32Array], Float64Array], float, float]:
-    """A function from rows to inlier (1) or not (0), and the shares of inliers among real and
-    shuffled people.
+def _find_inliers(
+    rows: Float32Array, results: Float32Array
+) -> tuple[Float64Array | float, float, float]:
+    """Whether ``results`` (plans, known features) are inliers (1) or not (0), (plans,), and the
+    shares of inliers among real and shuffled people.
 
     Four fifths of ``rows`` (training people, known features) are what others are compared with; the
     rest are the real people.
@@ -87,14 +86,14 @@ def _fit_outliers(
     distinct = random.permutation(np.unique(reference, axis=0))[:LIMIT]
     count = min(NEIGHBOURS, len(distinct) - 1)
     if count < 1 or not len(held_out):
-        return lambda some: np.ones(len(some)), 1.0, 1.0
+        return 1.0, 1.0, 1.0
     factor = LocalOutlierFactor(count, novelty=True).fit(distinct / spread)
-
-    def is_inlier(some: Float32Array) -> Float64Array:
-        return np.asarray(factor.predict(some / spread) == 1, dtype=float)
-
     shuffled = np.stack([random.permutation(column) for column in held_out.T], axis=1)
-    return is_inlier, float(is_inlier(held_out).mean()), float(is_inlier(shuffled).mean())
+    inside, real, mixed = (
+        np.asarray(factor.predict(some / spread) == 1, dtype=float)
+        for some in (results, held_out, shuffled)
+    )
+    return inside, float(real.mean()), float(mixed.mean())
 
 
 @dataclass(frozen=True)

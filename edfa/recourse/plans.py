@@ -370,24 +370,20 @@ class Plans:
         rows, names = self.of[chosen], self.people.schema.names
         position, feature, words = self._changes(chosen)
         changes: list[list[dict[str, Any]]] = [[] for _ in chosen]
-        cells = zip(*(part.tolist() for part in words.values()), strict=True)
-        for i, j, values in zip(position.tolist(), feature.tolist(), cells, strict=True):
+        ends = (part.tolist() for part in words.values())
+        for i, j, *values in zip(position.tolist(), feature.tolist(), *ends, strict=True):
             changes[i].append(Change(names[j], *values).to_dict())
         present = [name for name in OPTIONAL if getattr(self, name) is not None]
-        columns = {name: getattr(self, name)[chosen] for name in (*NUMBERS, *present)}
+        columns = {name: getattr(self, name)[chosen] for name in (*NUMBERS, *present, "valid")}
         if "inlier" in columns:
             columns["inlier"] = columns["inlier"] != 0
-        columns["valid"] = self.valid[chosen]
-        numbers = (
-            dict(zip(columns, row, strict=True))
-            for row in zip(*(column.tolist() for column in columns.values()), strict=True)
-        )
+        numbers = zip(*(column.tolist() for column in columns.values()), strict=True)
         reached = np.array(self.people.schema.classes, dtype=object)[self.reached[chosen]]
         known, which = np.unique(~np.isnan(self.people.X[rows]), axis=0, return_inverse=True)
         unknown = [[names[j] for j in np.flatnonzero(~mask)] for mask in known]
         return [
             {"id": self._id(i), "changes": some, "reached": name}
-            | {key: value for key, value in row.items() if value == value}
+            | {key: n for key, n in zip(columns, row, strict=True) if n == n}
             | {"unknown": unknown[case]}
             for i, some, name, row, case in zip(
                 chosen.tolist(), changes, reached, numbers, which.ravel().tolist(), strict=True

@@ -71,10 +71,10 @@ class NoPlanReasons(Mapping[int, NoPlan]):
                 raise KeyError(row)
             reason, people = self.reasons[row], self.people
             unlock = self._unlock(row) if reason == "more_information_needed" else ()
-            place = (int(numbers[row]) for numbers in (people.person, people.seed, people.step))
+            person, seed, step = (int(n[row]) for n in (people.person, people.seed, people.step))
             in_the_way = reason in ("rules", "too_few_people_there")
             loosening = self._loosening(row) if in_the_way else Loosening()
-            self._loosened[row] = NoPlan(*place, reason, unlock, *loosening)
+            self._loosened[row] = NoPlan(person, seed, step, reason, unlock, *loosening)
         return self._loosened[row]
 
     @cached_property
@@ -185,8 +185,8 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         for group in swept.groups:
             turned, columns = group.flips(self.goal), group.grid.columns[group.grid.owner]
             may_change = self.actions.free[group.mask][columns]
-            free[group.people] = (turned & may_change).any(axis=1)[group.case]
-            locked[group.people] = (turned & ~may_change).any(axis=1)[group.case]
+            free[group.people] = (turned & may_change)[group.case].any(axis=1)
+            locked[group.people] = (turned & ~may_change)[group.case].any(axis=1)
         return free, locked
 
     @cached_property

@@ -376,7 +376,8 @@ def _votes(
             decided = committee.decide_shown(member, followed.rows[mine])
             survived[mine] += plans.turned(followed.plan[mine], decided)
     pairs = (turns == np.arange(count)[:, None] % apart).sum()
-    return np.bincount(followed.plan, weights=survived, minlength=len(plans)) / pairs
+    survived = np.bincount(followed.plan, weights=survived, minlength=len(plans))
+    return np.asarray(survived / pairs)
 
 
 class _Followed(NamedTuple):

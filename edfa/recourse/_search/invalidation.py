@@ -45,36 +45,24 @@ class Noise:
         points = Sobol(width, rng=np.random.default_rng(0)).random(self.draws)
         return np.asarray(ndtri(np.clip(points, 1e-9, 1 - 1e-9)))
 
-    def scale(self, problem: SearchProblem) -> Float64Array:
-        """The standard deviation on each known feature, (known features,); zero if it is not
-        continuous.
-        """
-        actions, features = problem.actions, problem.features
-        deviation = self.sigma * actions.value_range[features]
-        return np.where(actions.continuous[features], deviation, 0.0)
-
     def rate(self, problem: SearchProblem, case: IntArray, to: Float32Array) -> Float64Array:
         """The invalidation rate of change sets ``to`` (plans, known features) for cases (plans,):
         (plans,).
         """
         changed = ~np.isnan(to)
-        noisy = changed & (self.scale(problem) > 0)
+        noisy = changed & problem.actions.continuous[problem.features]
         rate = np.zeros(len(case))
         one_number = (noisy.sum(axis=1) == 1) & (changed.sum(axis=1) == 1)
         for k, feature in enumerate(problem.group.features):
             column = int(np.searchsorted(problem.features, feature))
             rows = np.flatnonzero(one_number & noisy[:, column])
-            if len(rows) and self.is_exact(problem, k):
+            if len(rows) and problem.group.grid.has_cells[k]:
                 weights = self._cell_probabilities(problem, k, to[rows, column])
                 rate[rows] = (self.failing_cells(problem, k)[case[rows]] * weights).sum(axis=1)
                 noisy[rows] = False
         rows = np.flatnonzero(noisy.any(axis=1))
         rate[rows] = self._sampled_rate(problem, case[rows], to[rows], noisy[rows])
         return rate
-
-    def is_exact(self, problem: SearchProblem, k: int) -> bool:
-        """Whether the sweep has tried every cell of its k-th feature."""
-        return problem.group.grid.has_cells[k]
 
     def rate_by_value(self, problem: SearchProblem, k: int, values: Float32Array) -> Float64Array:
         """The rate of every single change of the k-th swept feature to each value, (cases,
@@ -98,7 +86,7 @@ class Noise:
             ndtr((ends.astype(float) - values[:, None]) / scale)
             for ends in (cells.upper, cells.lower)
         )
-        return upper - lower
+        return np.asarray(upper - lower)
 
     def _sampled_rate(
         self, problem: SearchProblem, case: IntArray, to: Float32Array, noisy: BoolArray
@@ -111,7 +99,8 @@ class Noise:
         # Drawn for all features, known or not, so that a feature's noise is the same whatever else
         # is known.
         standard = self.standard(len(problem.mask))[:, problem.features]
-        noise = (standard * self.scale(problem)).astype(np.float32)
+        scale = self.sigma * problem.actions.value_range[problem.features]
+        noise = (standard * scale).astype(np.float32)
         rate = np.empty(len(case))
         for part in np.array_split(np.arange(len(case)), -(-len(case) // BLOCK)):
             rows = problem.apply(case[part], to[part])[:, None, :] + noise * noisy[part][:, None, :]

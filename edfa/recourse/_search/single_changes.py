@@ -58,14 +58,10 @@ class ChangeLayout:
         grid, actions = problem.group.grid, problem.actions
 
         def make() -> ChangeLayout:
-            parts = [_changes_of(problem, k) for k in range(len(grid.features))]
-            counts = np.array([len(low) for _, low, _ in parts], dtype=np.intp)
-            swept = np.repeat(np.arange(len(parts)), counts)
-            candidate = np.concatenate([swept[:0], *(part[0] for part in parts)])
-            none = np.zeros(0, dtype=np.float32)
-            low, high = (np.concatenate([none, *(part[i] for part in parts)]) for i in (1, 2))
-            candidate = candidate + grid.starts[swept]
-            return cls(grid, actions, swept, candidate, low, high)
+            none = np.zeros(0, dtype=np.intp), *np.zeros((2, 0), dtype=np.float32)
+            parts = [none, *(_changes_of(problem, k) for k in range(len(grid.features)))]
+            candidate, low, high = (np.concatenate(part) for part in zip(*parts, strict=True))
+            return cls(grid, actions, grid.owner[candidate], candidate, low, high)
 
         name = "layout", actions, grid.features
         return actions.support.cache.get(problem.predictor, problem.mask, name, make)
@@ -130,10 +126,10 @@ def _changes_of(problem: SearchProblem, k: int) -> tuple[IntArray, Float32Array,
     An ordered feature has one for each candidate value that represents a permitted one, a category
     one for each permitted level.
     """
-    feature = problem.group.features[k]
+    grid, feature = problem.group.grid, problem.group.features[k]
     values = problem.actions.values[feature]
-    candidate = problem.group.candidate_values[k].index_of(values)
-    values, candidate = values[candidate >= 0], candidate[candidate >= 0]
+    candidate = grid.candidate_values[k].index_of(values)
+    values, candidate = values[candidate >= 0], candidate[candidate >= 0] + grid.starts[k]
     if not problem.actions.ordered[feature] or not len(values):
         return candidate, values, values
     distinct, first = np.unique(candidate, return_index=True)

@@ -148,8 +148,7 @@ class CVAE(Searcher):
         parts = []
         for some in np.array_split(case, -(-len(case) * count // ROWS)):
             row_case = np.repeat(some, count)
-            rows = np.zeros((len(row_case), len(problem.mask)), dtype=np.float32)
-            rows[:, problem.features] = problem.facts[row_case]
+            rows = problem.cases.X[row_case]
             target = _target_classes(problem, network.classes, some, count)
             masks = problem.mask, problem.mask & ~free
             made_up = generate(network, rows, target, masks, noise.repeated(len(some)))
@@ -272,8 +271,8 @@ class Autoencoder(nn.Module):
 
     def _surprise(self, inputs: Tensor, mean: Tensor, log_deviation: Tensor) -> Tensor:
         """Minus the log likelihood of each feature, (rows, features)."""
-        parts = []
-        cells = (part.split(self.layout.sizes, dim=1) for part in (inputs, mean, log_deviation))
+        parts, starts = [], np.cumsum(self.layout.sizes)[:-1].tolist()
+        cells = (part.tensor_split(starts, dim=1) for part in (inputs, mean, log_deviation))
         for ordered, x, m, d in zip(self.layout.ordered, *cells, strict=True):
             if ordered:
                 parts.append(((x - m) / d.exp()) ** 2 / 2 + d)
@@ -349,8 +348,7 @@ class DrawNoise(NamedTuple):
 
     def repeated(self, people: int) -> "DrawNoise":
         """The same draws for each of this number of people."""
-        z, uniform = (np.tile(part, (people, 1)) for part in (self.z, self.uniform))
-        return DrawNoise(z, uniform, np.tile(self.near, people))
+        return DrawNoise(*(np.concatenate([part] * people) for part in self))
 
 
 def generate(

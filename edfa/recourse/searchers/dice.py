@@ -15,7 +15,7 @@ import numpy as np
 from edfa.data.table import Table
 from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.recourse.action_set import NAN, ActionSet
-from edfa.recourse.searcher import Candidates, Searcher, SearchProblem, distinct_rows
+from edfa.recourse.searcher import Candidates, Searcher, SearchProblem, distinct_rows, rank_in_case
 from edfa.recourse.searchers.nearest import Nearest
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
@@ -237,22 +237,16 @@ def diverse(of: IntArray, coordinates: Float64Array, k: int) -> IntArray:
     >>> diverse(np.array([0, 0, 0, 1]), np.array([[0.0], [0.1], [5.0], [0.0]]), 2)
     array([0, 2, 3])
     """
-    new = np.r_[True, of[1:] != of[:-1]][: len(of)]
-    starts, block = np.flatnonzero(new), np.cumsum(new) - 1
+    starts = np.flatnonzero(rank_in_case(of) == 0)
+    block = np.searchsorted(of[starts], of)
     taken, distance, latest = np.zeros(len(of), dtype=bool), np.full(len(of), np.inf), starts
-    for _ in range(min(k, int(np.bincount(block).max())) if len(of) else 0):
+    for _ in range(k):
         taken[latest] = True
-        latest_of_block = np.full(len(starts), -1)
-        latest_of_block[block[latest]] = latest
-        active = latest_of_block[block] >= 0
+        moved = coordinates - coordinates[latest[block]]
         # Rounded, so that equal distances are equal whatever the batch; then the better plan is
         # taken.
-        moved = coordinates[active] - coordinates[latest_of_block[block[active]]]
-        gap = np.round((moved**2).sum(axis=1), 9)
-        distance[active] = np.minimum(distance[active], gap)
-        order = np.lexsort((np.arange(len(of)), np.where(taken, 1.0, -distance), block))
-        farthest = order[starts]
-        latest = farthest[~taken[farthest]]
+        distance = np.minimum(distance, np.round((moved**2).sum(axis=1), 9))
+        latest = np.flatnonzero(rank_in_case(of, -distance, taken) == 0)
     return np.flatnonzero(taken)
 
 

@@ -141,7 +141,8 @@ class Donors:
             self._space(problem, self._everyone),
         )
         gap = space.place(rows) - space.coordinates[near[:, 0]]
-        return np.sqrt(np.round(np.einsum("ij,ij->i", gap, gap), 6))
+        squares = np.einsum("ij,ij->i", gap, gap)
+        return np.asarray(np.sqrt(np.round(squares, 6)))
 
     def _nearest(self, problem: SearchProblem, rows: Float32Array, side: Side, k: int) -> IntArray:
         """The positions within ``side`` of the k donors nearest to rows (rows, known features),
@@ -268,6 +269,10 @@ class DonorSearch(Searcher):
     def _learn(self, train: Table) -> None:
         self.donors_ = Donors(self.rows_, self.ordered_, self.support_)
 
+    def _most_changes(self, problem: SearchProblem) -> int:
+        """The largest number of changes that are combined."""
+        return min(self.max_changes, problem.actions.max_changes, len(problem.free))
+
     def near_changes(
         self, changes: SingleChanges, k: int, among: IntArray | None = None
     ) -> Iterator[DonorChanges]:
@@ -372,24 +377,17 @@ class Nearest(DonorSearch):
         if not len(changes):
             return Candidates.none(problem)
         parts = [changes.candidates(*changes.nearest_recourse())]
-        several = min(self.max_changes, problem.actions.max_changes, len(problem.free)) > 1
-        if self.keep_dominated or several:
-            parts += self._from_neighbours(changes)
-        candidates = self._with_farther(changes, Candidates.join(*parts))
-        return candidates.distinct() if self.keep_dominated else candidates
-
-    def _from_neighbours(self, changes: SingleChanges) -> Iterator[Candidates]:
-        """Two and three of a neighbour's values; and one, if dominated plans are kept."""
-        problem = changes.problem
-        max_changes = min(self.max_changes, problem.actions.max_changes)
+        most = self._most_changes(problem)
         for near in self.near_changes(changes, self.neighbours):
             if self.keep_dominated:
                 works = near.usable & changes.is_recourse[near.case[:, None], near.change]
                 row, feature = np.nonzero(works)
-                yield changes.candidates(near.case[row], near.change[row, feature])
-            if max_changes > 1:
-                plans = combine(changes, near, max_changes)
-                yield plans if self.keep_dominated else problem.undominated(plans)
+                parts.append(changes.candidates(near.case[row], near.change[row, feature]))
+            if most > 1:
+                plans = combine(changes, near, most)
+                parts.append(plans if self.keep_dominated else problem.undominated(plans))
+        candidates = self._with_farther(changes, Candidates.join(*parts))
+        return candidates.distinct() if self.keep_dominated else candidates
 
 
 def _growing_sets(changes: SingleChanges, case: IntArray) -> Candidates:
@@ -436,7 +434,8 @@ def combine(
         distinct, position = np.unique(case, return_inverse=True)
         score = np.where(usable, changes.score(distinct)[position[:, None], change], -1.0)
         best = np.sort(np.argsort(-score, axis=1, kind="stable")[:, :COMBINED], axis=1)
-        change, usable = (np.take_along_axis(part, best, axis=1) for part in (change, usable))
+        change = np.take_along_axis(change, best, axis=1)
+        usable = np.take_along_axis(usable, best, axis=1)
     sets = _index_sets(change.shape[1], max_changes)
     one, two, three = (usable.take(index, axis=1) for index in sets.T)
     row, set_ = np.nonzero(one & two & three)

@@ -115,7 +115,7 @@ class PROBE(Searcher):
         parts = [Candidates.none(problem)]
         for k, feature in enumerate(problem.group.features):
             values = problem.actions.values[feature]
-            exact = problem.actions.continuous[feature] and self.noise_.is_exact(problem, k)
+            exact = problem.actions.continuous[feature] and problem.group.grid.has_cells[k]
             if not exact or not len(values):
                 continue
             own = problem.group.own_values(feature)[:, None]
@@ -127,7 +127,7 @@ class PROBE(Searcher):
             first = above & (above.cumsum(axis=1) == 1)
             first |= below & (below[:, ::-1].cumsum(axis=1)[:, ::-1] == 1)
             case, index = np.nonzero(first)
-            column = np.searchsorted(problem.features, feature)
+            column = np.searchsorted(problem.features, [feature])
             parts.append(Candidates(case, problem.change(column, values[index])))
         return Candidates.join(*parts)
 

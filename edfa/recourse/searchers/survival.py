@@ -146,10 +146,10 @@ class SurvivalSearch(DonorSearch):
         if not len(changes):
             return Candidates.none(problem)
         parts = [changes.candidates(*np.nonzero(changes.is_recourse))]
-        max_changes = min(self.max_changes, problem.actions.max_changes)
-        if min(max_changes, len(problem.free)) > 1:
+        most = self._most_changes(problem)
+        if most > 1:
             parts += [
-                combine(changes, near, max_changes, keep_supersets=True)
+                combine(changes, near, most, keep_supersets=True)
                 for near in self.near_changes(changes, self.neighbours)
             ]
         some = problem.affordable(Candidates.join(*parts).distinct())
