@@ -131,11 +131,8 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         given = self.actions.rules
         if given.reading == "paper":
             return Rules(reading="paper")
-        kept = {
-            name: getattr(given, name)
-            for name in ("weights", "difficulty", "linked", "per_year", "takes")
-        }
-        return Rules(**kept, never_ask=given.never_ask)
+        facts = "weights", "difficulty", "linked", "per_year", "takes", "never_ask"
+        return Rules(**{name: getattr(given, name) for name in facts})
 
     def _asking_less(self, **settings: Any) -> Searcher:
         """The searcher with other settings of what is asked of its plans; itself in the paper's
@@ -202,16 +199,9 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         9).
         """
         names, blanket = np.array(self.people.schema.names), self.people.blanket
-        unknown = np.isnan(self.people.X[row])
-        known = set(names[~unknown].tolist())
-        first = (
-            {pc for pc, spouses in blanket.units.items() if known.intersection(spouses)}
-            if blanket
-            else set()
-        )
-        return tuple(
-            sorted(names[unknown & self._askable].tolist(), key=lambda name: name not in first)
-        )
+        unknown, units = np.isnan(self.people.X[row]), blanket.units if blanket else {}
+        known, askable = names[~unknown].tolist(), names[unknown & self._askable].tolist()
+        return tuple(sorted(askable, key=lambda name: set(units.get(name, ())).isdisjoint(known)))
 
 
 class Loosening(NamedTuple):

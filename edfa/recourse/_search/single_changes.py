@@ -86,19 +86,6 @@ class ChangeLayout:
         """Whether each change is of an ordered feature, (changes,)."""
         return self.actions.ordered[self.feature]
 
-    @cached_property
-    def ends(self) -> Ends:
-        """For each candidate value of the sweep the least permitted value of its feature that is
-        not below it, and the largest that is not above it, (candidate values,); NaN if there is
-        none.
-        """
-        ends = [
-            _permitted_ends(values, self.actions.values[feature])
-            for feature, values in zip(self.grid.features, self.grid.candidate_values, strict=True)
-        ]
-        least, largest = (np.concatenate(part) for part in zip(*ends, strict=True))
-        return least, largest
-
     def changes_to(self, rows: Float32Array) -> Int32Array:
         """The change that leads to each value of ``rows`` (rows, known features), or -1: (rows,
         swept features).
@@ -134,20 +121,6 @@ def _changes_of(problem: SearchProblem, k: int) -> tuple[IntArray, Float32Array,
         return candidate, values, values
     distinct, first = np.unique(candidate, return_index=True)
     return distinct, values[first], values[np.r_[first[1:], len(values)] - 1]
-
-
-def _permitted_ends(candidates: CandidateValues, permitted: Float32Array) -> Ends:
-    """The least permitted value not below each candidate value, and the largest not above; NaN if
-    there is none.
-    """
-    padded = np.r_[NAN, permitted, NAN]
-    least = np.searchsorted(permitted, candidates.lower)
-    largest = np.where(
-        candidates.lower == candidates.upper,
-        np.searchsorted(permitted, candidates.value, side="right"),
-        np.searchsorted(permitted, candidates.upper, side="left"),
-    )
-    return padded[least + 1], padded[largest]
 
 
 def _nearest_candidate(candidates: CandidateValues, values: Float32Array) -> IntArray:
@@ -315,14 +288,19 @@ def _ends(problem: SearchProblem, plans: Candidates, column: int) -> Ends:
 
 def _cell_ends(problem: SearchProblem, plans: Candidates, column: int) -> Ends:
     """The ends of plans (n,) of one change of a ``column`` whose every value was swept."""
-    grid, layout, value = problem.group.grid, ChangeLayout.of(problem), plans.to[:, column]
+    grid, value = problem.group.grid, plans.to[:, column]
+    permitted = problem.actions.values[problem.features[column]]
     at = problem.candidate_of(np.full(len(plans), column), value)
     first, last = (run[plans.case, at] for run in problem.runs)
-    low, high = layout.ends[0][first], layout.ends[1][last]
+    lower, upper = grid.lower[last], grid.upper[last]
+    padded = np.r_[NAN, permitted, NAN]
+    low = padded[np.searchsorted(permitted, grid.lower[first]) + 1]
+    alone = np.searchsorted(permitted, grid.value[last], side="right")  # it stands for itself
+    high = padded[np.where(lower == upper, alone, np.searchsorted(permitted, upper))]
     upwards = value > problem.facts[plans.case, column]
     least, largest = problem.actions.ends[:, problem.features[column]]
     # nobody knows what is said around a value that no candidate stands for
-    high[(at < 0) | (upwards & (grid.upper[last] > largest))] = np.nan
+    high[(at < 0) | (upwards & (upper > largest))] = np.nan
     low[(at < 0) | (~upwards & (grid.lower[first] <= least))] = np.nan
     return low, high
 

@@ -99,7 +99,7 @@ class CVAE(Searcher):
 
     def network(self, predictor: Predictor) -> "Autoencoder":
         """The autoencoder for this predictor's decisions, trained when it is first asked for."""
-        everything = np.ones(self.rows_.shape[1], dtype=bool)
+        everything = np.ones_like(self.ordered_)
         with TRAINING:
             return self.cache_.get(
                 predictor, everything, "autoencoder", lambda: self._train(predictor)
@@ -108,7 +108,7 @@ class CVAE(Searcher):
     def _train(self, predictor: Predictor) -> "Autoencoder":
         # DEVIATION: the class it is conditioned on is decided from all features; the paper does not
         # say from which.
-        everything = np.ones(self.rows_.shape[1], dtype=bool)
+        everything = np.ones_like(self.ordered_)
         decided = predictor.decide(predictor.predict_known(everything, self.rows_))
         checked = np.random.default_rng(self.seed).permutation(len(self.rows_))[:CHECKED]
 

@@ -90,11 +90,10 @@ class NICE(Searcher):
         """All permitted values of the nearest donor with whom that is recourse; then the most
         rewarding first.
         """
-        parts = [Candidates(np.zeros(0, dtype=np.intp), problem.facts[:0])]
-        for case, side in self.donors_.sides(problem, self.donor_classes_):
-            targets = self._targets(problem, case, side)
-            parts.append(targets if self.reward == "none" else self._best_first(problem, targets))
-        return Candidates.join(*parts)
+        sides = self.donors_.sides(problem, self.donor_classes_)
+        parts = [self._targets(problem, case, side) for case, side in sides]
+        targets = Candidates.join(Candidates.none(problem), *parts)
+        return targets if self.reward == "none" else self._best_first(problem, targets)
 
     def _targets(self, problem: SearchProblem, case: IntArray, side: Side) -> Candidates:
         """All permitted values of each case's nearest donor with whom that is recourse; at most one
