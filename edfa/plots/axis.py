@@ -68,6 +68,14 @@ def drawing(ax: "Axes | None", size: tuple[float, float]) -> Iterator["Axes"]:
 def tidy(ax: "Axes", grid: Literal["x", "y", "both"]) -> None:
     """Leave the lines at the left and the bottom, and a pale grid behind everything, whatever the
     axis had before.
+
+    Parameters
+    ----------
+    ax
+        The axis, which is changed in place.
+    grid
+        Which grid lines are drawn: ``"x"`` the vertical ones, ``"y"`` the horizontal ones, or
+        ``"both"``.
     """
     ax.spines[["top", "right"]].set_visible(False)
     ax.set_axisbelow(True)
@@ -88,13 +96,32 @@ def legend_above(ax: "Axes") -> None:
 
 
 def label_of(feature: Feature, language: str) -> str:
-    """The card's label of a feature in a language, on one line and without quotation marks."""
+    """The card's label of a feature, on one line and without quotation marks.
+
+    Parameters
+    ----------
+    feature
+        The feature of the card.
+    language
+        Of the label, such as ``"en"``.
+    """
     return phrases.plain(feature.said(language).label)
 
 
 def say(key: str, language: str, /, **values: object) -> str:
     """One entry of ``sentences/plots.<language>.toml`` with its placeholders filled.
 
+    Parameters
+    ----------
+    key
+        The entry, such as ``"plans.plan"``.
+    language
+        The language of the file.
+    **values
+        What stands for each placeholder of the entry.
+
+    Examples
+    --------
     >>> say("plans.plan", "de", number=2)
     'Plan 2'
     """
@@ -102,9 +129,22 @@ def say(key: str, language: str, /, **values: object) -> str:
 
 
 def share_interval(share: float, n: int) -> tuple[float, float]:
-    """The interval of Clopper and Pearson for a share that was observed on ``n`` people, at the
-    level 0.95.
+    """The interval of Clopper and Pearson for a share, at the level 0.95.
 
+    Parameters
+    ----------
+    share
+        The share that was observed, from 0 to 1.
+    n
+        The number of people it was observed on.
+
+    Returns
+    -------
+    tuple
+        The lower and the upper end, each from 0 to 1.
+
+    Examples
+    --------
     >>> low, high = share_interval(0.0, 10)
     >>> low, round(high, 4)
     (0.0, 0.3085)

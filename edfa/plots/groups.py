@@ -1,5 +1,7 @@
 """Groups side by side: how often people of each were let down, what they cost, and who of the
 refused has a plan.
+
+``draw_groups`` draws the evaluation of an advisor that was fitted with ``groups``.
 """
 
 from textwrap import fill
@@ -42,18 +44,25 @@ def draw_groups(
         ``advisor.evaluation_`` of an advisor with groups.
     feature
         What makes the groups, for its label and the words for its levels:
-        ``advisor.schema["housing"]``.
+        ``advisor.schema["housing"]``. None: the groups have the names that the evaluation has.
     alpha
-        The risk that is allowed; it is drawn as a line.
+        The risk that is allowed; it is drawn as a line. None: no line.
     language
         Of the words.
     ax
         Where to draw; None: on a new figure.
 
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axis that was drawn on; its three panels are ``child_axes``.
+
     Raises
     ------
     DataError
         If the evaluation has no groups.
+    MissingExtraError
+        If matplotlib is not installed.
     """
     if not evaluation.groups:
         raise DataError(
@@ -106,6 +115,8 @@ def _interval(row: AdvisorEvaluation | GroupEvaluation, measure: str) -> tuple[f
 def _mark(panel: "Axes", row: AdvisorEvaluation | GroupEvaluation, measure: str, y: int) -> None:
     """One mark with its interval; everybody's is hollow. Where there is nobody to measure, words
     say so.
+
+    ``panel`` is the axis of a ``measure`` (a name in ``PANELS``), ``y`` the position of the row.
     """
     value, interval = getattr(row, measure), _interval(row, measure)
     if value is None:

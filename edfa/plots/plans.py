@@ -1,4 +1,8 @@
-"""Plans side by side: what each changes, and what it takes and leads to."""
+"""Plans side by side: what each changes, and what it takes and leads to.
+
+``draw_plans`` makes a table: a row for each fact that some plan changes, then a row for each
+measure, with a column for today and one for each plan.
+"""
 
 from collections.abc import Sequence
 from textwrap import wrap
@@ -39,12 +43,19 @@ def draw_plans(
     language
         Of the words.
     ax
-        Where to draw; None: on a new figure.
+        Where to draw; None: on a new figure, as large as the table needs.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axis that was drawn on.
 
     Raises
     ------
     DataError
         If there is no plan, or they are not all of one person.
+    MissingExtraError
+        If matplotlib is not installed.
     """
     if not plans:
         raise DataError("there is no plan to compare; interview.no_plan says why")
@@ -88,7 +99,10 @@ def draw_plans(
 
 
 def _fact_rows(plans: Sequence[Plan], schema: Schema, language: str) -> list[Row]:
-    """Each fact that a plan changes: its value today, and what each plan makes of it."""
+    """Each fact that a plan changes: its value today, and what each plan makes of it.
+
+    Facts are in the order of the card. A plan that leaves a fact as it is has a dash there.
+    """
 
     rows: list[Row] = []
     for feature in schema:
@@ -109,7 +123,11 @@ def _fact_rows(plans: Sequence[Plan], schema: Schema, language: str) -> list[Row
 
 
 def _measure_rows(plans: Sequence[Plan], schema: Schema, language: str) -> list[Row]:
-    """Rows of estimate, survival, time and effort; those that no plan has are left out."""
+    """Rows of estimate, survival, time and effort; those that no plan has are left out.
+
+    The bar below an estimate or a survival is as full as the probability, that below a time or an
+    effort is its share of the largest among the plans.
+    """
 
     def name(key: str, **values: object) -> str:
         return say(f"plans.{key}", language, **values)

@@ -1,5 +1,8 @@
 """What holds a decision back: how much each known fact of one refused person adds to the
 refusal.
+
+``explain_refusal`` works out the contributions of an interview's facts, and ``draw_refusal`` draws
+them.
 """
 
 from dataclasses import dataclass
@@ -30,9 +33,20 @@ FILLS = {"principal": DARK, "against": LIGHT, "in_favour": "white"}
 class Contribution:
     """What one known fact adds to the decision.
 
-    ``label`` and ``value`` are the card's words; ``amount`` is a Shapley value in log odds,
-    negative if it tells against the person, with its standard ``error``. ``principal`` says whether
-    it belongs to a principal reason.
+    Parameters
+    ----------
+    feature
+        The name of the feature; empty for several small contributions that share one bar.
+    label, value
+        The feature and the person's value of it, in the card's words.
+    amount
+        A Shapley value in log odds, negative if the fact tells against the person.
+    error
+        The standard error of ``amount``.
+    principal
+        Whether the fact belongs to a principal reason.
+    sensitive
+        Whether the card calls the feature sensitive.
     """
 
     feature: str
@@ -48,9 +62,20 @@ class Contribution:
 class Refusal:
     """The contributions of all known facts, what tells most against the person first.
 
-    They add up to ``margin`` (the person's log odds less those at the line, below zero) less
-    ``baseline`` (the mean of that over the granted ``people`` nearest to the line, whom the person
-    is compared with).
+    They add up to ``margin`` less ``baseline``.
+
+    Parameters
+    ----------
+    contributions
+        One for each known fact that the model uses.
+    margin
+        The person's log odds less those at the line between the two decisions, below zero.
+    baseline
+        The mean margin of the granted people whom the person is compared with.
+    people
+        The number of these, who are the granted people nearest to the line.
+    language
+        Of the words in ``contributions``.
     """
 
     contributions: tuple[Contribution, ...]
@@ -65,6 +90,16 @@ def explain_refusal(interview: "Interview") -> Refusal:
     ``edfa.explanation.principal_reasons``.
 
     This is for the operator: sensitive facts are shown like any other, and marked.
+
+    Parameters
+    ----------
+    interview
+        The interview of a person who is refused.
+
+    Returns
+    -------
+    Refusal
+        The contributions, for ``draw_refusal``.
 
     Raises
     ------
@@ -99,7 +134,27 @@ def draw_refusal(refusal: Refusal, ax: "Axes | None" = None, *, most: int = 12) 
     """Draw a bar for each fact, to the left if it tells against the person; principal reasons are
     dark.
 
-    Of more than ``most`` facts the smallest share one bar, so that all bars still add up.
+    Parameters
+    ----------
+    refusal
+        What ``explain_refusal`` gives.
+    ax
+        Where to draw; None: on a new figure.
+    most
+        The largest number of bars. Of more facts the smallest share one bar, so that all bars still
+        add up.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axis that was drawn on.
+
+    Raises
+    ------
+    SettingError
+        If ``most`` is less than two.
+    MissingExtraError
+        If matplotlib is not installed.
     """
     if most < 2:
         raise SettingError(f"most: at least two bars, not {most}")
@@ -135,6 +190,7 @@ def draw_refusal(refusal: Refusal, ax: "Axes | None" = None, *, most: int = 12) 
 
 
 def _kind(part: Contribution) -> str:
+    """The key of ``FILLS`` and of the legend that a contribution belongs to."""
     if part.amount >= 0:
         return "in_favour"
     return "principal" if part.principal else "against"
@@ -154,6 +210,9 @@ def _merged(refusal: Refusal, most: int) -> list[Contribution]:
 
 
 def _name(part: Contribution, language: str) -> str:
+    """The words beside a bar, in lines of at most ``LETTERS`` letters: label and value, and whether
+    the fact is sensitive.
+    """
     if not part.feature:
         return fill(part.label, LETTERS)
     fact = say("refusal.fact", language, label=part.label, value=part.value)

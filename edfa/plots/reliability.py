@@ -105,7 +105,20 @@ def bin_survival(
 
 def draw_reliability(bins: pd.DataFrame, ax: "Axes | None" = None) -> "Axes":
     """Draw the share that held against predicted survival, with intervals and the number of people
-    of each mark; ``bins`` is of ``measure_reliability``.
+    of each mark.
+
+    Parameters
+    ----------
+    bins
+        The table that ``measure_reliability`` gives.
+    ax
+        Where to draw; None: on a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axis that was drawn on. Marks on the dotted line are plans whose predicted survival is
+        the share that held.
     """
     with drawing(ax, (4.2, 3.8)) as ax:
         ax.plot([0, 1], [0, 1], color=INK, linestyle=":", linewidth=1, label="as predicted")

@@ -1,5 +1,7 @@
 """The units of a blanket: the outcome, its parents and children, and the spouses that stand behind
 each.
+
+``lay_out`` places a box for each, and ``draw_units`` draws the boxes and the lines between them.
 """
 
 from textwrap import shorten, wrap
@@ -26,10 +28,19 @@ ROW = 0.4  # inches
 
 
 class Box(NamedTuple):
-    """One box of the drawing: a feature (the outcome has the target's name), its role and place.
+    """One box of the drawing: a feature, its role and its place.
 
-    ``row`` counts from the top; ``parent`` is the position of the box that it is joined with, None
-    for the outcome. A spouse of several children stands behind each.
+    Parameters
+    ----------
+    name
+        The name of the feature; of the outcome, that of the target.
+    role
+        The column that the box stands in, and its look. A spouse of several children has a box
+        behind each.
+    row
+        Its place from the top, where rows are 1 apart.
+    parent
+        The position, in the list of boxes, of the one that it is joined with; None for the outcome.
     """
 
     name: str
@@ -42,13 +53,21 @@ def lay_out(blanket: "Blanket") -> list[Box]:
     """The boxes of a blanket, the outcome first; one with several behind it stands beside the
     middle of these.
 
+    Parameters
+    ----------
+    blanket
+        The blanket. Its unattached features stand below its units.
+
     Examples
     --------
     >>> from edfa.blanket.units import Blanket
     >>> units = {"savings": (), "late_payment": ("wage_came_late", "illness")}
-    >>> [(box.name, box.row) for box in lay_out(Blanket("repays", units))]
-    [('repays', 0.75), ('savings', 0.0), ('late_payment', 1.5), ('wage_came_late', 1), ('illness', 2)]
-    """  # noqa: E501
+    >>> boxes = lay_out(Blanket("repays", units))
+    >>> [(box.name, box.row) for box in boxes[:3]]
+    [('repays', 0.75), ('savings', 0.0), ('late_payment', 1.5)]
+    >>> [(box.name, box.row, box.parent) for box in boxes[3:]]
+    [('wage_came_late', 1, 2), ('illness', 2, 2)]
+    """
     boxes: list[Box] = []
     row = 0
     for head, behind in [*blanket.units.items(), *((name, ()) for name in blanket.unattached)]:
@@ -77,11 +96,21 @@ def draw_units(
     blanket
         Such as ``edfa.discover(table.train)``.
     schema
-        The card, whose labels stand in the boxes instead of the columns' names.
+        The card, whose labels stand in the boxes; None: the columns' names do.
     language
         Of the labels.
     ax
         Where to draw; None: on a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axis that was drawn on.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
     """
 
     def label(box: Box) -> str:

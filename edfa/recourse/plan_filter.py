@@ -203,6 +203,8 @@ def farthest(
     end[~numbers] = np.nan
     again = np.where(upwards, np.minimum(2 * to - own, end), np.maximum(2 * to - own, end))
     held, ended = np.ones(len(case), dtype=bool), _obeyed(problem, to, own, numbers)
+    if ended.all():
+        return held, end
     left = np.flatnonzero(~ended)
     exact = _is_exact(problem, to[left], numbers[left])
     asked = left[~exact]

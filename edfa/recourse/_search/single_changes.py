@@ -342,10 +342,9 @@ def _bisect(
     or is infinite.
     """
     last = len(permitted) - 1
-    best = np.clip(np.searchsorted(permitted, good), 0, last)
-    best = np.where(permitted[best] == good, best, np.clip(best - 1, 0, last))
-    wrong = np.searchsorted(permitted, fails, side="left")
-    wrong = np.where(fails == -np.inf, -1, np.where(fails == np.inf, last + 1, wrong))
+    best = np.minimum(np.searchsorted(permitted, good), last)
+    best = np.where(permitted[best] == good, best, np.maximum(best - 1, 0))
+    wrong = np.where(fails == -np.inf, -1, np.searchsorted(permitted, fails))
     while (left := np.flatnonzero(np.abs(wrong - best) > 1)).size:
         middle = (best[left] + wrong[left]) // 2
         to = problem.change(np.array(column), permitted[middle])

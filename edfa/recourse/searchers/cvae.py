@@ -88,7 +88,18 @@ class CVAE(Searcher):
         self.layout_ = InputLayout(self.support_, self.ordered_)
 
     def search(self, problem: SearchProblem) -> Candidates:
-        """Draw; for cases without a plan again, twice as often."""
+        """Draw; for cases without a plan again, twice as often.
+
+        Parameters
+        ----------
+        problem
+            The people, the model and what may be changed.
+
+        Returns
+        -------
+        Candidates
+            What was drawn and is recourse, with the model's probabilities.
+        """
         network, active = self.network(problem.predictor), np.arange(len(problem))
         count = self.draws
         parts = [Candidates.none(problem)]
@@ -98,7 +109,11 @@ class CVAE(Searcher):
         return Candidates.join(*parts)
 
     def network(self, predictor: Predictor) -> "Autoencoder":
-        """The autoencoder for this predictor's decisions, trained when it is first asked for."""
+        """The autoencoder for a predictor's decisions.
+
+        It is trained when it is first asked for, and stored in the searcher's cache. Networks are
+        trained one after the other, whatever the number of threads.
+        """
         everything = np.ones_like(self.ordered_)
         with TRAINING:
             return self.cache_.get(
@@ -108,6 +123,11 @@ class CVAE(Searcher):
     def _train(self, predictor: Predictor) -> "Autoencoder":
         # DEVIATION: the class it is conditioned on is decided from all features; the paper does not
         # say from which.
+        """Train an autoencoder on what ``predictor`` decides about the training people.
+
+        The weights start from the searcher's seed. Up to ``CHECKED`` training people, drawn by the
+        seed, say when to stop.
+        """
         everything = np.ones_like(self.ordered_)
         decided = predictor.decide(predictor.predict_known(everything, self.rows_))
         checked = np.random.default_rng(self.seed).permutation(len(self.rows_))[:CHECKED]
@@ -140,8 +160,10 @@ class CVAE(Searcher):
     def _draw(
         self, problem: SearchProblem, network: "Autoencoder", case: IntArray, count: int
     ) -> Candidates:
-        """Made-up values of what may change, ``count`` times for each case; the same noise for
-        everybody.
+        """Made-up values of what may change, ``count`` times for each case of ``case`` (cases,).
+
+        The same noise is used for every case. Numbers are taken at the nearest value that may be
+        proposed, and whatever may not be proposed to a case is left unchanged.
         """
         noise = DrawNoise.of(problem.random, count, network)
         free = problem.actions.free & problem.mask
@@ -162,8 +184,9 @@ class CVAE(Searcher):
 
 
 def _target_classes(problem: SearchProblem, classes: int, case: IntArray, count: int) -> IntArray:
-    """The class that each draw is made up for, (cases * count,): the desired one, or each of the
-    others in turn.
+    """The class that each draw is made up for, (cases * count,).
+
+    It is the desired class, or, where any other decision is recourse, each of the others in turn.
     """
     if problem.desired_class is not None:
         return np.full(len(case) * count, problem.desired_class)
@@ -176,8 +199,14 @@ class InputLayout:
     """Where each feature stands in the network's input: one input for a number, one for each level
     of a category.
 
-    A number is given as the normal quantile of its rank among training people. ``support`` are the
-    training values, ``ordered`` (features,) says which features are no categories.
+    A number is given as the normal quantile of its rank among training people.
+
+    Parameters
+    ----------
+    support
+        The values of the training people and their shares.
+    ordered
+        Which features are no categories, (features,).
     """
 
     support: Support
@@ -194,8 +223,18 @@ class InputLayout:
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
     def encode(self, rows: Float32Array) -> Float64Array:
-        """Rows (rows, features) without NaN as inputs (rows, inputs); what is not known may hold
-        any number.
+        """Rows as inputs of the network.
+
+        Parameters
+        ----------
+        rows
+            Encoded facts, (rows, features). What is not known may hold any number, or NaN: the
+            network is shown which features are known, and all other inputs count for nothing.
+
+        Returns
+        -------
+        numpy.ndarray
+            The inputs, (rows, inputs), all of them finite.
         """
         parts = [
             ndtri(self._rank(j, rows[:, j]))[:, None]
@@ -215,7 +254,20 @@ class InputLayout:
         return np.clip(middle, 1e-4, 1 - 1e-4)
 
     def decode_number(self, j: int, normal: Float64Array) -> Float32Array:
-        """The values of training people at normal quantiles of feature j."""
+        """The values of training people at normal quantiles of a feature.
+
+        Parameters
+        ----------
+        j
+            The feature, which is no category.
+        normal
+            The quantiles, (n,).
+
+        Returns
+        -------
+        numpy.ndarray
+            Values of the feature that training people have, (n,).
+        """
         cumulative = np.cumsum(self.support.shares[j])
         position = np.searchsorted(cumulative, ndtr(normal), side="left")
         return np.asarray(self.support.values[j][np.minimum(position, len(cumulative) - 1)])
@@ -224,6 +276,13 @@ class InputLayout:
 class Autoencoder(nn.Module):
     """Encoder q(z | x, c) and decoder p(x | z, c); c is the class, what is fixed, and which
     features are known.
+
+    Parameters
+    ----------
+    layout
+        Where each feature stands in the input.
+    classes
+        The number of classes.
     """
 
     def __init__(self, layout: InputLayout, classes: int) -> None:
@@ -238,26 +297,61 @@ class Autoencoder(nn.Module):
     def condition(self, inputs: Tensor, target: Tensor, known: Tensor, fixed: Tensor) -> Tensor:
         """The condition c of each row; what is not fixed does not show in it.
 
-        ``inputs`` are (rows, inputs), ``target`` class codes (rows,), ``known`` and ``fixed`` masks
-        (rows, features).
+        Parameters
+        ----------
+        inputs
+            The rows, (rows, inputs).
+        target
+            The class code that each row is made up for, (rows,).
+        known, fixed
+            Which features are known, and which of these must stay as they are, (rows, features).
+
+        Returns
+        -------
+        Tensor
+            (rows, classes + inputs + 2 * features).
         """
         one_hot = torch.nn.functional.one_hot(target, self.classes).to(inputs.dtype)
         shown = inputs * fixed[:, self.feature]
         return torch.cat([one_hot, shown, known.to(inputs.dtype), fixed.to(inputs.dtype)], dim=1)
 
     def encode(self, inputs: Tensor, known: Tensor, condition: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and log deviation of z, (rows, latent) each."""
+        """Mean and log deviation of z, (rows, latent) each.
+
+        ``inputs`` (rows, inputs) count where they are ``known`` (rows, features); ``condition`` is
+        that of ``Autoencoder.condition``.
+        """
         output = self.encoder(torch.cat([inputs * known[:, self.feature], condition], dim=1))
         return output[:, :LATENT], output[:, LATENT:].clamp(-4, 3)
 
     def decode(self, z: Tensor, condition: Tensor) -> tuple[Tensor, Tensor]:
-        """A level's score or a number's mean, and a number's log deviation, (rows, inputs) each."""
+        """What z (rows, latent) stands for under a ``condition``.
+
+        Returns
+        -------
+        tuple
+            A level's score or a number's mean, and a number's log deviation, (rows, inputs) each.
+        """
         mean, log_deviation = self.decoder(torch.cat([z, condition], dim=1)).chunk(2, dim=1)
         return mean, log_deviation.clamp(-3, 1)
 
     def loss(self, inputs: Tensor, target: Tensor, random: torch.Generator, beta: float) -> Tensor:
         """The negative evidence lower bound: what is known and not fixed is likely, z near standard
         normal.
+
+        Parameters
+        ----------
+        inputs, target
+            Training people, (rows, inputs), and their classes, (rows,).
+        random
+            Draws which features of each row are known and which of these are fixed, and z.
+        beta
+            The weight of the Kullback-Leibler term.
+
+        Returns
+        -------
+        Tensor
+            The mean over the rows, a scalar.
         """
         rates = torch.rand((2, len(inputs), 1), generator=random)
         known = torch.rand((len(inputs), len(self.layout.sizes)), generator=random) >= rates[0]
@@ -282,6 +376,7 @@ class Autoencoder(nn.Module):
 
 
 def _layers(inside: int, outside: int) -> nn.Module:
+    """A network of two hidden layers, from ``inside`` inputs to ``outside`` outputs."""
     return nn.Sequential(
         nn.Linear(inside, HIDDEN),
         nn.ReLU(),
@@ -301,8 +396,23 @@ def train_autoencoder(
     """Train until what the network makes up is valid no more often: a better likelihood can go with
     worse plans.
 
-    ``rows`` are (training people, features) with decisions ``decided`` (training people,).
-    ``validity`` is asked after every ``STEPS`` steps; the weights with the highest are taken.
+    Parameters
+    ----------
+    network
+        An untrained network, which is trained in place.
+    rows, decided
+        Training people, (training people, features), and the decisions about them, (training
+        people,).
+    validity
+        The share of what the network makes up that gets its decision; it is asked after every
+        ``STEPS`` steps, and the weights with the highest are taken.
+    seed
+        Of the batches and of what is hidden from the network.
+
+    Returns
+    -------
+    Autoencoder
+        The same network in double precision, without gradients.
     """
     random = torch.Generator().manual_seed(seed)
     inputs = torch.from_numpy(network.layout.encode(rows)).float()
@@ -328,10 +438,16 @@ def train_autoencoder(
 
 
 class DrawNoise(NamedTuple):
-    """What makes each draw different: ``z`` (draws, latent), ``uniform`` (draws, inputs), ``near``
-    (draws,).
+    """What makes each draw different.
 
-    Where ``near`` is true, z lies around the person's own.
+    Parameters
+    ----------
+    z
+        A standard normal place in the latent space, (draws, latent).
+    uniform
+        Numbers between 0 and 1, from which values are drawn, (draws, inputs).
+    near
+        Where z is taken around the person's own place instead, (draws,).
     """
 
     z: Float64Array
@@ -358,10 +474,26 @@ def generate(
     masks: tuple[BoolArray, BoolArray],
     noise: DrawNoise,
 ) -> Float32Array:
-    """Rows (rows, features) as the network makes them up for the classes ``target`` (rows,), in the
-    same shape.
+    """People as the network makes them up.
 
-    ``masks`` (features,) say which features are known, and which of these are fixed.
+    Parameters
+    ----------
+    network
+        A trained network.
+    rows
+        Encoded facts, (rows, features); what is not known may hold any number, or NaN.
+    target
+        The class code that each row is made up for, (rows,).
+    masks
+        Which features are known, and which of these are fixed, (features,) each.
+    noise
+        One draw for each row.
+
+    Returns
+    -------
+    numpy.ndarray
+        Made-up values of every feature, (rows, features), fixed ones included: the caller puts the
+        person's own values back.
     """
     dtype, layout = next(network.parameters()).dtype, network.layout
     with torch.no_grad():
