@@ -97,7 +97,17 @@ class Background:
         aligned: bool = False,
         support: Support | None = None,
     ) -> "Background":
-        """The background of a training table and a fitted model."""
+        """The background of a training table and a fitted model.
+
+        Parameters
+        ----------
+        train
+            The training people, with the card and the encoder.
+        model
+            A fitted model whose classes are the card's, coded from 0.
+        blanket, aligned, support
+            As for ``Background``; ``support`` is ``shared_support``.
+        """
         return cls(train.schema, train.encoder, model, blanket, aligned, train.X, support)
 
     def with_schema(self, schema: Schema) -> "Background":
@@ -203,7 +213,18 @@ class Background:
         return self.rows
 
     def class_code(self, name: int | str | None) -> int | None:
-        """The code of a class that is given by its name or its code; None stays None."""
+        """The code of a class.
+
+        Parameters
+        ----------
+        name
+            Its name or its code; None stays None.
+
+        Raises
+        ------
+        UnknownNameError
+            If the card has no such class.
+        """
         if name is None:
             return None
         classes = self.schema.classes
@@ -236,12 +257,18 @@ class HasBackground:
 
 @dataclass(frozen=True, eq=False)
 class Provenance:
-    """What brought people or plans about; a certificate holds for the same alone. None: nobody
-    knows.
+    """What brought people or plans about; a certificate holds for the same alone.
 
-    ``policy``, ``searcher`` and ``rules`` are the objects that were used, ``costs`` the
-    prices and the budget, ``desired_class`` the code of the class that plans lead to,
-    ``completions`` what survival was estimated from.
+    Parameters
+    ----------
+    policy, searcher, rules
+        The objects that were used; None: not known.
+    costs
+        The prices and the budget.
+    desired_class
+        The code of the class that plans lead to.
+    completions
+        What survival was estimated from.
     """
 
     policy: Any = None
@@ -357,7 +384,7 @@ class People(HasBackground):
         """The same people with their sweep worked out.
 
         Of a few people one model call then answers everything: probabilities, decision, partition,
-        single changes.
+        single changes. Of many, it takes memory for every candidate value of every person.
         """
         return self if self.swept is not None else replace(self, swept=self.sweep)
 
@@ -385,10 +412,23 @@ class People(HasBackground):
         return Partition(self.schema.names, self.blanket, self.known, self.sweep.necessity)
 
     def take(self, rows: IntArray) -> "People":
-        """Some of the people, by row."""
+        """Some of the people.
+
+        Parameters
+        ----------
+        rows
+            Their rows in this batch, (n,), in the order in which they are wanted.
+
+        Returns
+        -------
+        People
+            With what has been worked out for them already.
+        """
         columns = "X", "person", "seed", "step", "spent", "costs", "askable", "predicted", "decided"
         given = {name: getattr(self, name) for name in columns}
-        taken: dict[str, Any] = {name: None if part is None else part[rows] for name, part in given.items()}
+        taken: dict[str, Any] = {
+            name: None if part is None else part[rows] for name, part in given.items()
+        }
         swept = None if self.swept is None else self.swept.take(rows, self.background.visible)
         return replace(self, swept=swept, **taken)
 

@@ -112,11 +112,15 @@ class Consequences:
         return np.asarray((timed & (grows.sum() > grows)) | np.isin(features, list(inputs)))
 
     def months(self, features: IntArray, facts: Float32Array, to: Float32Array) -> Float64Array:
-        """How long change sets take, (rows,): changes are made at the same time, so the longest
-        counts.
+        """How long change sets take, in months, (rows,): changes are made at the same time, so the
+        longest counts.
 
-        ``facts`` and ``to`` (NaN: unchanged) are (rows, features), with one column for each of
-        ``features``.
+        Parameters
+        ----------
+        features
+            The feature of each column, (columns,).
+        facts, to
+            The facts and the change sets (NaN: unchanged), (rows, columns) each.
         """
         timed = np.flatnonzero((self.takes[features] > 0) | (self.per_month[features] != 0))
         needed = self.months_of_each(features[timed], facts[:, timed], to[:, timed])
@@ -126,9 +130,14 @@ class Consequences:
     def months_of_each(
         self, features: IntArray, own: Float32Array, value: Float32Array
     ) -> Float64Array:
-        """How long single changes from ``own`` to ``value`` take, in the shape of both.
+        """How long single changes take, in months.
 
-        ``features`` has one index for each column of the last axis, or a single one for all.
+        Parameters
+        ----------
+        features
+            One index for each column of the last axis of ``own``, or a single one for all.
+        own, value
+            The value before and after each change, in the same shape as the result.
         """
         levelled, whole, scale = self._kinds[:, features]
         moved = (value - own).astype(float)
@@ -153,13 +162,23 @@ class Consequences:
     def apply(
         self, features: IntArray, facts: Float32Array, to: Float32Array, *, growth: bool = True
     ) -> tuple[Float32Array, BoolArray]:
-        """Rows with the changes and all that follows from them made, and which of them are
-        possible, (rows,).
+        """Rows with the changes and all that follows from them made.
 
-        ``facts`` (NaN: not known) and ``to`` (NaN: unchanged) are (rows, features), with one column
-        for each of ``features``. Impossible is that a linked feature is known and a feature of its
-        formula is not, and that one change waits longer than another that grows meanwhile. Without
-        ``growth`` no time passes.
+        Parameters
+        ----------
+        features
+            The feature of each column, (columns,).
+        facts, to
+            The facts (NaN: not known) and the change sets (NaN: unchanged), (rows, columns) each.
+        growth
+            Whether time passes: without it nothing grows.
+
+        Returns
+        -------
+        tuple
+            The rows, (rows, columns), and which of them are possible, (rows,). Impossible is that a
+            linked feature is known and a feature of its formula is not, and that one change waits
+            longer than another that grows meanwhile.
         """
         rows, fine = np.where(np.isnan(to), facts, to), np.ones(len(to), dtype=bool)
         if self.nothing or not len(to):
@@ -408,9 +427,15 @@ class ActionSet:
         return self.rules.max_changes or len(self.free)
 
     def permits(self, feature: int, own: Float32Array, value: Float32Array) -> BoolArray:
-        """Whether ``value`` may be proposed to people with the value ``own`` of a feature.
+        """Whether a value may be proposed.
 
-        The two are broadcast to the shape of the result; NaN is never permitted.
+        Parameters
+        ----------
+        feature
+            The index of the feature.
+        own, value
+            The people's own values and the proposed ones; they are broadcast to the shape of the
+            result. NaN is never permitted.
         """
         values = self.values[feature]
         own, value = np.broadcast_arrays(own, value)
@@ -424,8 +449,13 @@ class ActionSet:
     def permits_value(self, feature: IntArray, own: Float32Array, value: Float32Array) -> BoolArray:
         """Like ``permits``, for values that are already known to be in ``values``.
 
-        ``feature`` is one index per last-axis column of ``own`` and ``value``, or a single index
-        for all.
+        Parameters
+        ----------
+        feature
+            One index for each column of the last axis of ``own`` and ``value``, or a single one for
+            all.
+        own, value
+            The people's own values and the proposed ones.
         """
         direction, permitted = self.direction[feature], value != own
         if direction.any():
@@ -470,10 +500,19 @@ class ActionSet:
         return np.where(nearer, values[left], values[right])
 
     def allows(self, mask: BoolArray, facts: Float32Array, to: Float32Array) -> BoolArray:
-        """Which change sets change something and break no rule about values, (rows,).
+        """Which change sets change something and break no rule about values.
 
-        ``mask`` (features,) marks the known features; ``facts`` and ``to`` (NaN: unchanged) are
-        (rows, known features).
+        Parameters
+        ----------
+        mask
+            Which features are known, (features,).
+        facts, to
+            The facts and the change sets (NaN: unchanged), (rows, known features) each.
+
+        Returns
+        -------
+        numpy.ndarray
+            (rows,) booleans. Limits on the number of changes and on effort are not asked here.
         """
         permitted = self.permitted(np.flatnonzero(mask), facts, to)
         changed = ~np.isnan(to)
@@ -590,7 +629,7 @@ def _effort(feature: Feature, column: Levels | Measure, limits: Rules) -> float:
     """The effort of one encoded unit: a standard deviation of a number, one level, one switch of a
     category.
 
-    What grows by itself takes an effort of one a year.
+    It is the card's, 1 if the card has none. What grows by itself takes an effort of one a year.
     """
     scale = _scale(column)
     if feature.effort is not None:

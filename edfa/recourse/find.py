@@ -1,5 +1,8 @@
 """find_recourse: plans for whole batches of partly known people, one model call for all who know
-the same; best surviving first (``menu``), or clearly different ways (``different``).
+the same.
+
+The searcher proposes and confirms change sets; here they are ranked, best surviving first
+(``menu``), thinned out to clearly different ways (``different``), and put into one ``Plans``.
 """
 
 from collections.abc import Callable
@@ -281,8 +284,9 @@ def _again(goal: int | None, seed: int, people: People, searcher: Searcher, rule
 
 
 def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -> dict[str, Any]:
-    """What each plan changes and reaches, as columns of ``Plans``; ``to`` of the known features
-    alone.
+    """What each plan changes and reaches, as columns of ``Plans``.
+
+    ``to`` has the known features of the problem alone; ``_join`` puts it among all features.
     """
     case, probabilities = candidates.case, candidates.probabilities
     if probabilities is None:  # from a searcher that says it is finished and has not asked
@@ -333,8 +337,14 @@ def _for_each_person(
 def _join(parts: list[dict[str, Any]], features: list[IntArray], width: int) -> dict[str, Any]:
     """The columns of all problems together, in the order of the people.
 
-    ``features`` are the known features of each problem, which its ``to`` is about; joined, it is
-    (plans, ``width``).
+    Parameters
+    ----------
+    parts
+        The columns of each problem, at least one; ``to`` is taken out of them.
+    features
+        The known features of each problem, which its ``to`` is about.
+    width
+        The number of all features: joined, ``to`` is (plans, width).
     """
     of = np.concatenate([part["of"] for part in parts])
     order = np.argsort(of, kind="stable")
@@ -354,11 +364,25 @@ def _join(parts: list[dict[str, Any]], features: list[IntArray], width: int) -> 
 def menu(of: IntArray, survival: Float64Array, keys: Keys) -> IntArray:
     """The rows worth offering to each person, the best surviving first; among equals the nearest.
 
-    ``of`` (rows,) is the person of each row. ``keys`` (each (rows,)) rank equals, the last key
-    first; the last key is the effort. After the first row of a person, only those follow that take
-    less effort than all before them. Rows with NaN survival are left out: they survive no better
-    than one that takes no more.
+    After the first row of a person, only those follow that take less effort than all before them.
 
+    Parameters
+    ----------
+    of
+        The person of each row, (rows,).
+    survival
+        The survival of each row, (rows,). Rows with NaN are left out: they survive no better than
+        one that takes no more.
+    keys
+        What ranks equals, each (rows,), the last key first; the last key is the effort.
+
+    Returns
+    -------
+    numpy.ndarray
+        The chosen rows; those of a person stand together.
+
+    Examples
+    --------
     >>> menu(np.array([0, 0, 0]), np.array([0.5, 0.9, 0.4]), (np.array([1.0, 2.0, 3.0]),))
     array([1, 0])
     """
@@ -381,10 +405,22 @@ def different(of: IntArray, way: Float64Array, k: int) -> IntArray:
     features of one, then those that change the same features in another direction or to another
     level. The same way only a little farther is not another way.
 
-    ``of`` (rows,) is the person of each row; a person's rows stand together, best first. ``way``
-    (rows, features) is 0 where nothing changes, and otherwise says the direction or the level. The
-    result is in the order of the rows.
+    Parameters
+    ----------
+    of
+        The person of each row, (rows,); a person's rows stand together, best first.
+    way
+        0 where nothing changes, and otherwise the direction or the level, (rows, features).
+    k
+        The largest number of rows of a person.
 
+    Returns
+    -------
+    numpy.ndarray
+        The chosen rows, ascending.
+
+    Examples
+    --------
     >>> way = np.array([[1, 0, 0], [1, 0, 0], [1, 1, 0], [0, 0, 1], [-1, 0, 0]])
     >>> different(np.zeros(5, dtype=int), way, 3)
     array([0, 3, 4])

@@ -1,8 +1,8 @@
 """What makes a plan sensible, besides that it turns the decision: it holds further along, and
 people are there.
 
-What it changes must be what does it: a plan that takes its time works then, when the person is
-older, and would work today.
+``PlanFilter.accepts`` is the entry. What a plan changes must be what does it: a plan that takes its
+time works then, when the person is older, and would work today.
 
 A number that works only between 39 and 42 is an accident of one fitted model. A plan *holds
 further* if its numbers may go as far again, or up to the end of what training people have, and the
@@ -69,10 +69,20 @@ class TrainingSupport:
         return len(self.rows)
 
     def count(self, low: Float32Array, high: Float32Array, features: IntArray) -> HeadCount:
-        """People with every value from ``low`` to ``high``, both (plans, features); NaN: any value
-        will do.
+        """People with every value from ``low`` to ``high``.
 
-        ``features`` are the positions of the columns of both among all features.
+        Parameters
+        ----------
+        low, high
+            The least and the largest value, (plans, features) each; NaN: any value will do. Every
+            plan limits at least one feature.
+        features
+            The positions of the columns of both among all features, (features,).
+
+        Returns
+        -------
+        HeadCount
+            The number of people, and of those with the favourable outcome, (plans,) each.
         """
         limited = ~np.isnan(low)
         counts = np.zeros((2, len(low)), dtype=np.int64)
@@ -149,8 +159,21 @@ class PlanFilter:
     min_support: int | None
 
     def accepts(self, problem: "SearchProblem", case: IntArray, to: Float32Array) -> BoolArray:
-        """Which change sets are sensible, (change sets,); ``to`` is (change sets, known
-        features).
+        """Which change sets are sensible.
+
+        Parameters
+        ----------
+        problem
+            The people, the model and what may be changed.
+        case
+            The case that each change set is for, (change sets,).
+        to
+            The change sets, (change sets, known features); NaN: unchanged.
+
+        Returns
+        -------
+        numpy.ndarray
+            (change sets,) booleans. That they turn the decision is not asked here.
         """
         fine = _act_by_themselves(problem, case, to)
         if not len(case):
@@ -167,7 +190,16 @@ class PlanFilter:
         return fine
 
     def support(self, problem: "SearchProblem", to: Float32Array, far: Float32Array) -> HeadCount:
-        """The training people where change sets lead, both (change sets, known features)."""
+        """The training people where change sets lead.
+
+        Parameters
+        ----------
+        problem
+            The people.
+        to, far
+            The change sets, and how far they hold (see ``farthest``), (change sets, known features)
+            each.
+        """
         end = np.where(np.isnan(far), to, far)
         return self.crowd.count(np.minimum(to, end), np.maximum(to, end), problem.features)
 
@@ -264,6 +296,9 @@ def _look_up(
 ) -> tuple[BoolArray, BoolArray]:
     """Whether single numbers hold as far again, and up to the end, (change sets,) each; from the
     sweep.
+
+    ``again`` and ``end``, (change sets, known features) like ``to``, are the values as far again
+    and at the end; NaN for what is unchanged.
     """
     row, column = np.arange(len(case)), (~np.isnan(to)).argmax(axis=1)
     at, far, last = (
@@ -284,6 +319,9 @@ def _ask(
 ) -> tuple[BoolArray, BoolArray]:
     """Whether change sets hold as far again, and up to the end, (change sets,) each; from the
     model.
+
+    The parameters are those of ``_look_up``. All numbers go on together, then each of several
+    alone, and from there all together to the end.
     """
     numbers, everybody = ~np.isnan(end), np.arange(len(case))
     way, rest = np.where(numbers, again - to, 0), np.where(numbers, end - again, 0)

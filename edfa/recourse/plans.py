@@ -322,8 +322,20 @@ class Plans:
         return self.make_changes(np.arange(len(self)), self.people.X[self.of])
 
     def make_changes(self, plans: IntArray, facts: Float32Array) -> Float32Array:
-        """Rows of facts, (n, features), with the changes of ``plans`` (n,) and all that follows
-        from them made.
+        """Rows with the changes of plans, and all that follows from them, made.
+
+        Parameters
+        ----------
+        plans
+            The plan to follow in each row, (n,), by index.
+        facts
+            Encoded facts, (n, features), which may be others than the plan was made for: all that
+            is known later, say.
+
+        Returns
+        -------
+        numpy.ndarray
+            The changed rows, (n, features).
         """
         to = self.to[plans]
         if self.consequences is None:
@@ -365,7 +377,13 @@ class Plans:
         return position, feature, words
 
     def to_dicts(self, plans: IntArray | None = None) -> list[dict[str, Any]]:
-        """All plans, or some by index, as ``Plan.to_dict`` gives them."""
+        """Plans as plain data for JSON, each as ``Plan.to_dict`` gives it.
+
+        Parameters
+        ----------
+        plans
+            The indices of the plans that are wanted, (n,); None: all of them.
+        """
         chosen = np.arange(len(self)) if plans is None else plans
         rows, names = self.of[chosen], self.people.schema.names
         position, feature, words = self._changes(chosen)
@@ -391,7 +409,15 @@ class Plans:
         ]
 
     def frame(self) -> pd.DataFrame:
-        """One row for each change of each plan, in people's words."""
+        """One row for each change of each plan, in people's words.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``person``, ``seed``, ``step`` and ``plan`` say whose plan it is; ``feature``, ``from``,
+            ``to``, ``low`` and ``high`` are the change; ``reached`` and ``id`` and all numbers are
+            those of the plan. Numbers that were not asked for have no column.
+        """
         plan, feature, words = self._changes(np.arange(len(self)))
         people, schema, row = self.people, self.people.schema, self.of[plan]
         columns: dict[str, AnyArray] = {
@@ -447,8 +473,14 @@ class Plans:
 
     @classmethod
     def from_json(cls, text: str) -> "Plans":
-        """Read what ``to_json`` wrote; ``UnreadableError`` for any other text, or if a part of it
-        is damaged. Plans that were read have no model: they can be shown, not searched for.
+        """Read what ``to_json`` wrote.
+
+        Plans that were read have no model: they can be shown, not searched for.
+
+        Raises
+        ------
+        UnreadableError
+            For any other text, another version, or if a part of it is damaged.
         """
         try:
             content = json.loads(text)

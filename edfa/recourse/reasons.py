@@ -95,7 +95,7 @@ class NoPlanReasons(Mapping[int, NoPlan]):
         rules; or where fewer people are; or that does not hold further along; a feature that may
         change turns it by itself, but not to a value that may be proposed; only a feature that must
         not change turns it; nothing does, but something is not known yet; nothing does and nothing
-        is left to ask.
+        is left to ask. ``NoPlan`` explains the words.
         """
         reasons = np.full(len(self.people), None, dtype=object)
         reasons[self.without] = "already_there"
@@ -137,6 +137,8 @@ class NoPlanReasons(Mapping[int, NoPlan]):
     def _asking_less(self, **settings: Any) -> Searcher:
         """The searcher with other settings of what is asked of its plans; itself in the paper's
         reading, which asks nothing.
+
+        ``settings`` are attributes of the searcher, such as ``min_support=0``.
         """
         if self.searcher.plan_filter(self.actions) is None:
             return self.searcher
@@ -286,7 +288,11 @@ class Rule:
         return replace(limits, **{self.name: entries})
 
     def words(self, plan: Plan) -> str:
-        """How far it must give way for a plan."""
+        """How far it must give way for a plan, such as ``"max_changes = 2"``.
+
+        A direction or a range says the value that the plan needs; a rule that can only be dropped
+        reads ``"without ..."``.
+        """
         if self.name in LIMITS:
             return f"{self.name} = {LIMITS[self.name](plan):g}"
         if self.name in MAPPINGS:
@@ -299,8 +305,13 @@ class Rule:
 def _rules_of(given: Rules, best: Best | None = None) -> Iterator[Rule]:
     """Every rule of ``given`` that can stand in the way of a plan.
 
-    With ``best``, lists and mappings of rules are looked into only if there would be a plan without
-    the whole of them.
+    Parameters
+    ----------
+    given
+        The rules.
+    best
+        The easiest plan under other rules: with it, lists and mappings of rules are looked into
+        only if there would be a plan without the whole of them. None: all are looked into.
     """
     for name in LIMITS:
         if (value := getattr(given, name)) != getattr(NO_RULES, name):

@@ -189,7 +189,18 @@ class SearchProblem:
         return np.random.default_rng([self.seed, *np.packbits(self.mask).tolist()])
 
     def predict(self, rows: Float32Array) -> Float64Array:
-        """Probabilities (rows, classes) of rows of known features."""
+        """Probabilities of rows of known features, without any change.
+
+        Parameters
+        ----------
+        rows
+            (rows, known features).
+
+        Returns
+        -------
+        numpy.ndarray
+            (rows, classes).
+        """
         if not len(rows):
             return np.zeros((0, self.group.probabilities.shape[1]))
         return self.predictor.predict_known(self.mask, rows)
@@ -291,9 +302,16 @@ class SearchProblem:
         return self.actions.permitted(self.features, self.facts[case], values)
 
     def lengths(self, case: IntArray, to: Float32Array) -> Lengths:
-        """How far change sets ``to`` (rows, known features) go.
+        """How far change sets go.
 
         Leaving a missing or special code counts as the full range.
+
+        Parameters
+        ----------
+        case
+            The case that each change set is for, (rows,).
+        to
+            The change sets, (rows, known features); NaN: unchanged.
         """
         actions, features, facts = self.actions, self.features, self.facts[case]
         changed, value_range = ~np.isnan(to), actions.value_range[features]
@@ -598,16 +616,41 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def search(self, problem: SearchProblem) -> Candidates:
-        """Candidates for every case of the problem; a case may have none."""
+        """Candidates for every case of the problem; a case may have none.
+
+        Parameters
+        ----------
+        problem
+            The people, the model and what may be changed.
+
+        Returns
+        -------
+        Candidates
+            Change sets in any order. ``find_recourse`` confirms them, unless the searcher is
+            ``finished``.
+        """
 
     def keeps(
         self, problem: SearchProblem, case: IntArray, to: Float32Array, probabilities: Float64Array
     ) -> BoolArray:
-        """Which change sets are good enough, (candidates,): those that are recourse, possible as a
-        whole, and sensible.
+        """Which change sets are good enough: those that are recourse, possible as a whole, and
+        sensible.
 
-        ``case`` is (candidates,), ``to`` (candidates, known features), ``probabilities``
-        (candidates, classes).
+        Parameters
+        ----------
+        problem
+            The people, the model and what may be changed.
+        case
+            The case that each change set is for, (candidates,).
+        to
+            The change sets, (candidates, known features).
+        probabilities
+            What the model says after them, (candidates, classes).
+
+        Returns
+        -------
+        numpy.ndarray
+            (candidates,) booleans.
         """
         kept = problem.is_recourse(case, probabilities)
         rows = np.flatnonzero(kept)
@@ -615,8 +658,19 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         return kept
 
     def confirm(self, problem: SearchProblem, candidates: Candidates) -> Candidates:
-        """The candidates that the action set allows and that are good enough, with their
-        probabilities; a value of one's own is no change.
+        """The candidates that the action set allows and that are good enough.
+
+        Parameters
+        ----------
+        problem
+            The people, the model and what may be changed.
+        candidates
+            Proposals. A value of one's own is no change.
+
+        Returns
+        -------
+        Candidates
+            Each change set of a case once, with the model's probabilities.
         """
         facts = problem.facts[candidates.case]
         to = np.where(candidates.to == facts, NAN, candidates.to)

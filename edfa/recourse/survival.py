@@ -135,9 +135,25 @@ class Completions:
         cache: ModelCache | None = None,
         committee: Committee | None = None,
     ) -> "Completions":
-        """Completions from at most 10,000 training people, leaving out the rows ``without``.
+        """Completions from at most 10,000 training people.
 
-        ``k`` is the number of completions a person, ``cache`` a cache to share; a new one if None.
+        Parameters
+        ----------
+        train
+            The training people.
+        k
+            The number of completions a person, at least 2.
+        without
+            Rows of ``train`` that are left out.
+        cache
+            A cache to share; None: a new one.
+        committee
+            Models that are asked besides the one that decides; None: no others.
+
+        Raises
+        ------
+        SettingError
+            If ``k`` is less than 2.
         """
         if k < 2:
             raise SettingError(f"k: at least 2 completions a person, not {k}")
@@ -151,8 +167,14 @@ class Completions:
         return self.decided_share(people, people.decision)
 
     def decided_share(self, people: People, code: int | IntArray) -> Float64Array:
-        """The share of completions in which the model decides for the class ``code``, of everybody
-        or (people,), (people,).
+        """The share of completions in which the model decides for a class, (people,).
+
+        Parameters
+        ----------
+        people
+            The people.
+        code
+            The code of the class, of everybody or (people,).
         """
         decided = np.broadcast_to(code, len(people))
         return np.asarray(_same(people, self._fill(people), decided).mean(axis=1))
@@ -165,8 +187,18 @@ class Completions:
         return None if neighbours.k < 2 else replace(self, neighbours=neighbours)
 
     def survival(self, plans: PlannedChanges) -> Survival:
-        """The share of completions (and members) in which each plan survives; no error where the
-        model sees all.
+        """The share of completions (and members) in which each plan survives.
+
+        Parameters
+        ----------
+        plans
+            The change sets, and the people they are for.
+
+        Returns
+        -------
+        Survival
+            (plans,) each. The standard error is 0 where the model sees all that it uses and there
+            is no committee.
         """
         filled = self._fill(plans.people, plans.consequences)
         estimate = self._estimate(plans, filled, self._stays(plans, filled))
@@ -179,8 +211,15 @@ class Completions:
         """Survival in rank order; stops early and leaves NaN for plans that cannot survive better
         than an earlier one.
 
-        ``rank`` (plans,) counts from 0 within each person. Once a plan survives wherever the
-        decision stays, or in a share ``enough`` of completions, later ones are not asked about.
+        Parameters
+        ----------
+        plans
+            The change sets, and the people they are for.
+        rank
+            The rank of each plan among its person's, from 0, (plans,).
+        enough
+            Once a plan survives wherever the decision stays, or in this share of completions, later
+            ones are not asked about.
         """
         people, of = plans.people, plans.of
         survival = Survival(*np.full((2, len(plans)), np.nan))

@@ -35,7 +35,25 @@ def robust(
     shortest way.
 
     To first order, noise of covariance S turns the margin g into a normal variable, so that the
-    rate is 1 - Φ(g / sqrt(∇g' S ∇g)). ``near`` are plans to start from.
+    rate is 1 - Φ(g / sqrt(∇g' S ∇g)).
+
+    Parameters
+    ----------
+    problem
+        The people, and a neural model.
+    near
+        Plans to start from.
+    noise
+        How roughly numbers are met.
+    rate
+        The invalidation rate that is accepted.
+    steps
+        The number of steps down the gradient.
+
+    Returns
+    -------
+    Candidates
+        One for each start from which a robust plan was reached, not confirmed by the model.
     """
     case, to = starting_points(problem, near)
     margin = Margin.of(problem, case, to)
@@ -67,7 +85,21 @@ def different(problem: SearchProblem, near: Candidates, plans: int, steps: int) 
     """DiCE's descent: k ``plans`` for each start that are recourse, near, and apart from each other
     (a determinant).
 
-    ``near`` are plans to start from.
+    Parameters
+    ----------
+    problem
+        The people, and a neural model.
+    near
+        Plans to start from.
+    plans
+        The number of plans for each start.
+    steps
+        The number of steps down the gradient.
+
+    Returns
+    -------
+    Candidates
+        Those that reached recourse at some step, not confirmed by the model.
     """
     case, to = starting_points(problem, near)
     count = len(case)
@@ -97,10 +129,13 @@ def different(problem: SearchProblem, near: Candidates, plans: int, steps: int) 
 def starting_points(
     problem: SearchProblem, candidates: Candidates
 ) -> tuple[IntArray, Float32Array]:
-    """Each case as it is, then with its plans of least effort: cases (starts,), change sets
-    (starts, known features).
+    """Each case as it is, then with its plans of least effort, at most ``STARTS``.
 
-    The plans of a case stand together.
+    Returns
+    -------
+    tuple
+        The case of each start, (starts,), and its change set, (starts, known features). Every case
+        as it is comes first; then the plans of a case stand together.
     """
     case, to = candidates.case, candidates.to
     order = np.lexsort((problem.lengths(case, to).effort, case))
@@ -150,7 +185,10 @@ class Margin:
         return cls(problem, case, rows, columns, value_range, lambda known: logits(known[:, seen]))
 
     def __call__(self, rows: Tensor) -> Tensor:
-        """Above zero where the desired class, or any but today's, is the likelier, (rows,)."""
+        """Above zero where the desired class, or any but today's, is the likelier, (rows,).
+
+        ``rows`` are (rows, known features). The margin is a difference of log odds.
+        """
         logits = self.logits(rows)
         if self.problem.desired_class is None:
             target, sign = torch.from_numpy(self.problem.group.decision[self.case])[:, None], -1
@@ -194,11 +232,17 @@ class Margin:
         return ((self.start[:, self.columns] - own) / self.value_range + shift).abs()
 
     def candidates(self, shift: Tensor, to: Float32Array, kept: Tensor) -> Candidates:
-        """The change sets that are ``kept`` (rows,), with numbers at the nearest permitted value
-        after the shift.
+        """The change sets that are marked in ``kept`` (rows,), with numbers at the nearest
+        permitted value after the shift.
 
-        ``to`` (rows, known features) are the changes one started with. A number that hardly moves
-        stays unchanged.
+        Parameters
+        ----------
+        shift
+            How far each number has moved, (rows, numbers), in training ranges.
+        to
+            The changes one started with, (rows, known features).
+        kept
+            Which rows are wanted, (rows,). A number that hardly moves stays unchanged.
         """
         rows, still = self.rows(shift).numpy(), (self.distance(shift) < STILL).numpy()
         to = to.copy()

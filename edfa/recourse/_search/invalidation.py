@@ -1,9 +1,9 @@
 """The invalidation rate: how often a plan fails when its numbers are met only roughly.
 
-Noise is normal and falls on changed continuous features alone: nobody implements noise on what they
-leave as it is, and a level is met or not. For one changed number, and a model that tells its cells,
-the rate is a sum over these cells; otherwise it is a share of quasi-random draws, the same for
-everybody.
+``Noise.rate`` is the entry. Noise is normal and falls on changed continuous features alone: nobody
+implements noise on what they leave as it is, and a level is met or not. For one changed number, and
+a model that tells its cells, the rate is a sum over these cells; otherwise it is a share of
+quasi-random draws, the same for everybody.
 """
 
 from dataclasses import dataclass
@@ -46,8 +46,22 @@ class Noise:
         return np.asarray(ndtri(np.clip(points, 1e-9, 1 - 1e-9)))
 
     def rate(self, problem: SearchProblem, case: IntArray, to: Float32Array) -> Float64Array:
-        """The invalidation rate of change sets ``to`` (plans, known features) for cases (plans,):
-        (plans,).
+        """The invalidation rate of change sets.
+
+        Parameters
+        ----------
+        problem
+            The people and the model.
+        case
+            The case that each change set is for, (plans,).
+        to
+            The change sets, (plans, known features); NaN: unchanged.
+
+        Returns
+        -------
+        numpy.ndarray
+            The probability that each plan is no recourse, (plans,); 0 for plans that change no
+            number.
         """
         changed = ~np.isnan(to)
         noisy = changed & problem.actions.continuous[problem.features]
@@ -65,8 +79,10 @@ class Noise:
         return rate
 
     def rate_by_value(self, problem: SearchProblem, k: int, values: Float32Array) -> Float64Array:
-        """The rate of every single change of the k-th swept feature to each value, (cases,
-        values).
+        """The rate of every single change of the k-th swept feature to each value.
+
+        The sweep must have tried every cell of the feature. ``values`` is (values,), the result
+        (cases, values).
         """
         return self.failing_cells(problem, k) @ self._cell_probabilities(problem, k, values).T
 

@@ -87,8 +87,17 @@ class ChangeLayout:
         return self.actions.ordered[self.feature]
 
     def changes_to(self, rows: Float32Array) -> Int32Array:
-        """The change that leads to each value of ``rows`` (rows, known features), or -1: (rows,
-        swept features).
+        """The change that leads to each value of some rows.
+
+        Parameters
+        ----------
+        rows
+            Facts of training people, (rows, known features).
+
+        Returns
+        -------
+        numpy.ndarray
+            Indices of changes, (rows, swept features); -1 where no change leads to the value.
         """
         changes = np.full((len(rows), len(self.starts) - 1), -1, dtype=np.int32)
         grid = self.grid
@@ -107,8 +116,8 @@ class ChangeLayout:
 
 
 def _changes_of(problem: SearchProblem, k: int) -> tuple[IntArray, Float32Array, Float32Array]:
-    """The changes of the k-th swept feature: candidate value, least and largest permitted value,
-    (changes,) each.
+    """The changes of the k-th swept feature: candidate value of the sweep, least and largest
+    permitted value, (changes,) each.
 
     An ordered feature has one for each candidate value that represents a permitted one, a category
     one for each permitted level.
@@ -137,9 +146,17 @@ def _nearest_candidate(candidates: CandidateValues, values: Float32Array) -> Int
 class SingleChanges:
     """What each single change means for each case of a problem.
 
-    ``to`` (cases, changes) is the value that a change proposes to a case: of a cell, the permitted
-    value nearest to the case's own; NaN if the change is not for this case. ``is_recourse`` (cases,
-    changes) says which changes are recourse by themselves.
+    ``SingleChanges.of`` makes it; its length is the number of changes.
+
+    Parameters
+    ----------
+    problem, layout
+        The problem, and its changes.
+    to
+        The value that a change proposes to a case, (cases, changes): of a cell, the permitted value
+        nearest to the case's own; NaN if the change is not for this case.
+    is_recourse
+        Which changes are recourse by themselves, (cases, changes).
     """
 
     problem: SearchProblem
@@ -217,8 +234,18 @@ class SingleChanges:
         return Candidates(case, self._rows(case, change), self._predict(case, change))
 
     def score(self, case: IntArray) -> Float64Array:
-        """How near each change brings these cases to recourse, (cases, changes); -1 if it is not
-        for the case.
+        """How near each change brings these cases to recourse.
+
+        Parameters
+        ----------
+        case
+            The cases, (cases,).
+
+        Returns
+        -------
+        numpy.ndarray
+            ``SearchProblem.score`` after each change, (cases, changes); -1 if it is not for the
+            case.
         """
         score = np.full((len(case), len(self)), -1.0)
         row, change = np.nonzero(~np.isnan(self.to[case]))
@@ -228,6 +255,11 @@ class SingleChanges:
     def nearest_recourse(self) -> tuple[IntArray, IntArray]:
         """Cases and changes that are recourse by themselves: every level, the nearest number in
         each direction.
+
+        Returns
+        -------
+        tuple
+            The cases, ascending, and the change of each, (n,) both.
         """
         layout, facts = self.layout, self.problem.facts
         case, change = np.nonzero(self.is_recourse)
@@ -243,12 +275,24 @@ def interval(problem: SearchProblem, candidates: Candidates) -> Ends:
     """The least and the largest permitted value around that of a plan of one change such that all
     between work too.
 
-    Both are (candidates,). The end that the change goes towards is NaN if everything there works:
-    36 months or fewer. Both are NaN for plans of several changes, for a category, whose levels have
-    nothing between them, for what was not swept, and for a number if the model does not tell its
-    cells: nobody knows what it says between two values, but a user model, which need not tell its
-    cells, is asked (see ``_trial_ends``). A number that goes the good way of a model that obeys
-    directions is open there in any case.
+    The end that the change goes towards is NaN if everything there works: 36 months or fewer. Both
+    are NaN for plans of several changes, for a category, whose levels have nothing between them,
+    for what was not swept, and for a number if the model does not tell its cells: nobody knows what
+    it says between two values, but a user model, which need not tell its cells, is asked (see
+    ``_trial_ends``). A number that goes the good way of a model that obeys directions is open there
+    in any case.
+
+    Parameters
+    ----------
+    problem
+        The people, and what single changes do.
+    candidates
+        Plans that are recourse.
+
+    Returns
+    -------
+    tuple
+        The low and the high end, (candidates,) each.
     """
     changed = ~np.isnan(candidates.to)
     single, column = changed.sum(axis=1) == 1, changed.argmax(axis=1) if len(changed) else []
@@ -260,7 +304,11 @@ def interval(problem: SearchProblem, candidates: Candidates) -> Ends:
 
 
 def _ends(problem: SearchProblem, plans: Candidates, column: int) -> Ends:
-    """The ends of plans (n,) that change one known feature alone, the ``column``."""
+    """The ends of plans (n,) that change one known feature alone, the one at ``column``.
+
+    They are read off the sweep where the model tells its cells, found by bisection for a user
+    model, and open where a model obeys directions.
+    """
     actions, follows, feature = (
         problem.actions,
         problem.actions.consequences,
@@ -338,8 +386,16 @@ def _bisect(
     good: Float32Array,
     fails: Float32Array,
 ) -> Float32Array:
-    """The farthest permitted value (n,) from ``good``, which works, towards ``fails``, which fails
-    or is infinite.
+    """The farthest permitted value from ``good`` towards ``fails``.
+
+    Parameters
+    ----------
+    problem, case, column
+        The problem, the case of each plan, (n,), and the known feature that all of them change.
+    permitted
+        The values that may be proposed, ascending.
+    good, fails
+        For each plan a value that works, and one that fails or is infinite, (n,) each.
     """
     last = len(permitted) - 1
     best = np.minimum(np.searchsorted(permitted, good), last)

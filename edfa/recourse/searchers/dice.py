@@ -85,7 +85,23 @@ class DiCE(Searcher):
         self.nearest_ = Nearest.part_of(self)
 
     def search(self, problem: SearchProblem) -> Candidates:
-        """Draw, evolve or descend; then only what is needed, and the most different of it."""
+        """Draw, evolve or descend; then only what is needed, and the most different of it.
+
+        Parameters
+        ----------
+        problem
+            The people, the model and what may be changed.
+
+        Returns
+        -------
+        Candidates
+            At most ``plans`` of each case, minimal and with the model's probabilities.
+
+        Raises
+        ------
+        DataError
+            If the method is ``"gradient"`` and the model has none.
+        """
         if self.method == "random":
             candidates = self._random(problem)
         elif self.method == "genetic":
@@ -140,6 +156,22 @@ def evolve(problem: SearchProblem, nearest: Nearest, plans: int, generations: in
     DEVIATION from DiCE's program, not from its paper: parents are the fittest half, mutation draws
     from training people within the action set, equal individuals count once, and the first
     population is what it is, so that a search without an answer ends.
+
+    Parameters
+    ----------
+    problem
+        The people, the model and what may be changed.
+    nearest
+        The searcher whose donors half of the first population comes from.
+    plans
+        The number of plans that are wanted of each case; a population has ``SIZE`` times as many.
+    generations
+        The largest number of generations.
+
+    Returns
+    -------
+    Candidates
+        Every individual of every case's last population.
     """
     size = SIZE * plans
     population = _first_population(problem, nearest, size)
@@ -189,8 +221,16 @@ def _children(
 ) -> Float32Array:
     """A population whose individuals each have two parents of the fitter half.
 
-    A gene comes from the one or the other or is drawn anew. ``parents`` are sorted by fitness;
-    ``uniform`` (3, individuals, free features) are numbers from 0 to 1.
+    A gene comes from the one or the other or is drawn anew.
+
+    Parameters
+    ----------
+    problem, case
+        The problem, and the case of each population, (cases,).
+    parents
+        The populations before, (cases, individuals, known features), sorted by fitness.
+    uniform
+        Numbers from 0 to 1, (3, individuals, free features).
     """
     size, half = parents.shape[1], max(1, parents.shape[1] // 2)
     parent = np.zeros((size, 2), dtype=np.intp)
@@ -209,6 +249,8 @@ def _children(
 def _fitness(problem: SearchProblem, case: IntArray, population: Float32Array) -> Float64Array:
     """How far from recourse, how far from the person, how many changes, (cases, individuals); the
     lower the better.
+
+    ``population`` is (cases, individuals, known features), of the cases ``case`` (cases,).
     """
     flat = population.reshape(-1, population.shape[2])
     flat_case = np.repeat(case, population.shape[1])
@@ -231,9 +273,22 @@ def _duplicates(population: Float32Array) -> BoolArray:
 def diverse(of: IntArray, coordinates: Float64Array, k: int) -> IntArray:
     """At most k rows of each person: the first one, then always the one farthest from those taken.
 
-    ``of`` (rows,) is the person of each row; a person's rows stand together, best first.
-    ``coordinates`` (rows, axes) say where each row lies. The result is in the order of the rows.
+    Parameters
+    ----------
+    of
+        The person of each row, (rows,); a person's rows stand together, best first.
+    coordinates
+        Where each row lies, (rows, axes).
+    k
+        The largest number of rows of a person.
 
+    Returns
+    -------
+    numpy.ndarray
+        The chosen rows, ascending.
+
+    Examples
+    --------
     >>> diverse(np.array([0, 0, 0, 1]), np.array([[0.0], [0.1], [5.0], [0.0]]), 2)
     array([0, 2, 3])
     """
@@ -253,8 +308,22 @@ def diverse(of: IntArray, coordinates: Float64Array, k: int) -> IntArray:
 def apart(
     actions: ActionSet, mask: BoolArray, facts: Float32Array, to: Float32Array
 ) -> Float64Array:
-    """Coordinates of plans for ``diverse``, (plans, axes): which features change, by how much or to
-    which level.
+    """Coordinates of plans for ``diverse``: which features change, by how much or to which level.
+
+    Parameters
+    ----------
+    actions
+        What may be changed, for the ranges and levels of features.
+    mask
+        Which features are known, (features,).
+    facts, to
+        The people's facts and the change sets, (plans, known features) each; NaN in ``to``:
+        unchanged.
+
+    Returns
+    -------
+    numpy.ndarray
+        (plans, axes). Two plans that change different features are at least 1 apart.
     """
     changed, ordered = ~np.isnan(to), actions.ordered[mask]
     moved = np.where(changed, to - facts, 0) / actions.value_range[mask]
@@ -271,7 +340,14 @@ class Draws:
     """Random change sets: each draw has an order of the free features and a number from 0 to 1 for
     each of them.
 
-    ``order`` and ``uniform`` are (draws, free features).
+    Parameters
+    ----------
+    problem
+        What the draws are for.
+    order
+        The features of each draw in the order in which they are changed, (draws, free features).
+    uniform
+        Which part of the distribution of a feature's values is taken, (draws, free features).
     """
 
     problem: SearchProblem
@@ -286,10 +362,19 @@ class Draws:
         return cls(problem, order, problem.random.random(shape))
 
     def candidates(self, case: IntArray, size: int) -> Candidates:
-        """A change set for every one of these cases and draw: new values of the first ``size``
-        features of its order.
+        """A change set for every one of these cases and draws.
 
-        The change sets of a case stand together.
+        Parameters
+        ----------
+        case
+            The cases, (cases,).
+        size
+            How many features a change set changes: the first of each draw's order.
+
+        Returns
+        -------
+        Candidates
+            (cases * draws) change sets; those of a case stand together.
         """
         problem, count = self.problem, len(self.order)
         to = np.full((len(case), count, len(problem.features)), NAN)
@@ -302,11 +387,22 @@ class Draws:
 def draw_values(
     problem: SearchProblem, column: int, case: IntArray, uniform: Float64Array
 ) -> Float32Array:
-    """Permitted values of a known feature, as frequent as among training people, (cases, draws);
-    NaN if there is none.
+    """Permitted values of a known feature, as frequent as among training people.
 
-    ``uniform`` (draws,) are numbers from 0 to 1: which part of the distribution of permitted values
-    each draw takes.
+    Parameters
+    ----------
+    problem, column
+        The problem, and the feature's position among the known ones.
+    case
+        The cases that values are drawn for, (cases,).
+    uniform
+        Numbers from 0 to 1, (draws,): which part of the distribution of permitted values each draw
+        takes.
+
+    Returns
+    -------
+    numpy.ndarray
+        (cases, draws); NaN where there is no permitted value.
     """
     feature, own = int(problem.features[column]), problem.facts[case, column]
     values, direction = problem.actions.values[feature], problem.actions.direction[feature]
