@@ -363,16 +363,15 @@ class ActionSet:
         limits = schema.rules_with(rules)
         limits.check(schema)
         favourable = towards is not None and schema.classes[towards] == schema.favourable
-        parts = list(zip(schema, encoder.columns, support.values, strict=True))
-        measured = [values[~np.isin(values, column.slots)] for _, column, values in parts]
+        parts = [
+            (feature, column, values[~np.isin(values, column.slots)])
+            for feature, column, values in zip(schema, encoder.columns, support.values, strict=True)
+        ]
         return cls(
             rules=limits,
             support=support,
             free=members(schema.names, blanket) & np.array([limits.may_change(f) for f in schema]),
-            values=tuple(
-                _proposed(feature, limits, column, values)
-                for (feature, column, _), values in zip(parts, measured, strict=True)
-            ),
+            values=tuple(_proposed(f, limits, column, values) for f, column, values in parts),
             direction=np.array([_direction(f, limits, favourable) for f in schema], dtype=np.int8),
             ordered=np.array([f.kind != "categorical" for f in schema]),
             continuous=np.array([f.kind == "continuous" for f in schema]),
@@ -380,7 +379,7 @@ class ActionSet:
                 [_effort(f, column, limits) * limits.weight(f.name) for f, column, _ in parts]
             ),
             value_range=np.array(
-                [(float(np.ptp(part)) if len(part) else 0.0) or 1.0 for part in measured]
+                [(float(np.ptp(part)) if len(part) else 0.0) or 1.0 for _, _, part in parts]
             ),
             special_values=tuple(column.slots for column in encoder.columns),
             forbidden=tuple(

@@ -433,10 +433,10 @@ class Plans:
             "reached": np.array(schema.classes, dtype=object)[self.reached[plan]],
             "id": np.array([self._id(i) for i in range(len(self))], dtype=object)[plan],
         }
-        optional = ("survival", "support", "support_share", "months")
-        present = [name for name in optional if getattr(self, name) is not None]
-        for name in (*NUMBERS, "valid", *present):
-            columns[name] = getattr(self, name)[plan]
+        optional = "survival", "support", "support_share", "months"
+        for name in (*NUMBERS, "valid", *optional):
+            if (numbers := getattr(self, name)) is not None:
+                columns[name] = numbers[plan]
         return pd.DataFrame(columns)
 
     def _words(self, feature: IntArray, codes: AnyArray) -> AnyArray:

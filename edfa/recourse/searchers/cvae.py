@@ -166,13 +166,11 @@ class CVAE(Searcher):
         proposed, and whatever may not be proposed to a case is left unchanged.
         """
         noise = DrawNoise.of(problem.random, count, network)
-        free = problem.actions.free & problem.mask
-        parts = []
+        masks, parts = (problem.mask, problem.mask & ~problem.actions.free), []
         for some in np.array_split(case, -(-len(case) * count // ROWS)):
             row_case = np.repeat(some, count)
             rows = problem.cases.X[row_case]
             target = _target_classes(problem, network.classes, some, count)
-            masks = problem.mask, problem.mask & ~free
             made_up = generate(network, rows, target, masks, noise.repeated(len(some)))
             made_up = made_up[:, problem.features]
             for column in problem.free:  # numbers are taken at the nearest value there is

@@ -173,33 +173,41 @@ def evolve(problem: SearchProblem, nearest: Nearest, plans: int, generations: in
     Candidates
         Every individual of every case's last population.
     """
-    size = SIZE * plans
+    size, everyone = SIZE * plans, np.arange(len(problem))
     population = _first_population(problem, nearest, size)
-    fitness = _fitness(problem, np.arange(len(problem)), population)
-    active, stalled = np.arange(len(problem)), np.zeros(len(problem), dtype=np.intp)
+    population, fitness = _fittest(population, _fitness(problem, everyone, population), size)
+    active, stalled = everyone, np.zeros(len(problem), dtype=np.intp)
     for _ in range(generations):
         uniform = problem.random.random((3, size, len(problem.free)))
         children = _children(problem, active, population[active], uniform)
-        everyone = np.concatenate([population[active], children], axis=1)
+        family = np.concatenate([population[active], children], axis=1)
         fit = np.concatenate([fitness[active], _fitness(problem, active, children)], axis=1)
-        fit = fit + np.where(_duplicates(everyone), 10.0, 0.0)
-        order = np.argsort(fit, axis=1, kind="stable")[:, :size]
-        best = np.take_along_axis(fit, order, axis=1)
-        before = fitness[active][:, : size // 2].mean(axis=1)
-        better = best[:, : size // 2].mean(axis=1) < before - 1e-9
-        population[active] = np.take_along_axis(everyone, order[:, :, None], axis=1)
-        fitness[active] = best
-        stalled[active] = np.where(better, 0, stalled[active] + 1)
+        fittest, best = _fittest(family, fit + np.where(_duplicates(family), 10.0, 0.0), size)
+        before, after = (part[:, : size // 2].mean(axis=1) for part in (fitness[active], best))
+        population[active], fitness[active] = fittest, best
+        stalled[active] = np.where(after < before - 1e-9, 0, stalled[active] + 1)
         active = active[stalled[active] < PATIENCE]
         if not len(active):
             break
-    case = np.repeat(np.arange(len(problem)), size)
-    return Candidates(case, population.reshape(-1, len(problem.features)))
+    return Candidates(np.repeat(everyone, size), population.reshape(-1, len(problem.features)))
+
+
+def _fittest(
+    population: Float32Array, fitness: Float64Array, size: int
+) -> tuple[Float32Array, Float64Array]:
+    """The fittest individuals of each population, at most ``size``, the best first, and their
+    fitness.
+
+    ``population`` is (cases, individuals, known features), ``fitness`` (cases, individuals).
+    """
+    order = np.argsort(fitness, axis=1, kind="stable")[:, :size]
+    chosen = np.take_along_axis(population, order[:, :, None], axis=1)
+    return chosen, np.take_along_axis(fitness, order, axis=1)
 
 
 def _first_population(problem: SearchProblem, nearest: Nearest, size: int) -> Float32Array:
-    """Half of it permitted values of the nearest on the other side, half of it draws, sorted by
-    fitness.
+    """Half of it permitted values of the nearest on the other side, half of it draws, (cases, size,
+    known features).
     """
     population = np.full((len(problem), size, len(problem.features)), NAN)
     everyone, half = np.arange(len(problem)), size // 2
@@ -212,8 +220,7 @@ def _first_population(problem: SearchProblem, nearest: Nearest, size: int) -> Fl
         values = nearest.donors_.rows[near.ravel()][:, problem.features]
         inherited = problem.permitted(np.repeat(case, near.shape[1]), values)
         population[case, : near.shape[1]] = inherited.reshape(*near.shape, -1)
-    order = np.argsort(_fitness(problem, everyone, population), axis=1, kind="stable")
-    return np.take_along_axis(population, order[:, :, None], axis=1)
+    return population
 
 
 def _children(

@@ -10,7 +10,7 @@ import numpy as np
 from edfa.data.table import Table
 from edfa.errors import SettingError
 from edfa.recourse._search.invalidation import Noise
-from edfa.recourse.searcher import Candidates, Searcher, SearchProblem
+from edfa.recourse.searcher import Candidates, Searcher, SearchProblem, rank_in_case
 from edfa.recourse.searchers.nearest import Nearest
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
@@ -123,10 +123,10 @@ class PROBE(Searcher):
             fine &= problem.actions.permits(feature, own, values)
             cell = problem.group.candidate_values[k].index_of(values)
             fine &= ~self.noise_.failing_cells(problem, k)[:, cell]
-            above, below = fine & (values > own), fine & (values < own)
-            first = above & (above.cumsum(axis=1) == 1)
-            first |= below & (below[:, ::-1].cumsum(axis=1)[:, ::-1] == 1)
-            case, index = np.nonzero(first)
+            case, index = np.nonzero(fine)
+            way = np.sign(values[index] - own[case, 0])
+            nearest = rank_in_case(3 * case + way, index * way) == 0
+            case, index = case[nearest], index[nearest]
             column = np.searchsorted(problem.features, [feature])
             parts.append(Candidates(case, problem.change(column, values[index])))
         return Candidates.join(*parts)
