@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edfa.advice.principal import find_reasons
-from edfa.errors import SettingError
 from edfa.plots.axis import DARK, INK, LIGHT, drawing, label_of, legend_above, say, tidy
 from edfa.text import phrases
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Contribution", "Refusal", "draw_refusal", "explain_refusal"]
 
 LINE, GAP = 0.14, 0.15  # inches: a line of a name, and what is between two names
+MOST = 12  # bars
 LETTERS = 40  # on one line of a name
 ROOM = 0.17  # left and right of all bars, for their numbers; of the width of all
 FILLS = {"principal": DARK, "against": LIGHT, "in_favour": "white"}
@@ -130,9 +130,11 @@ def explain_refusal(interview: "Interview") -> Refusal:
     return Refusal(tuple(contributions), values.margin, values.baseline, values.people, language)
 
 
-def draw_refusal(refusal: Refusal, ax: "Axes | None" = None, *, most: int = 12) -> "Axes":
+def draw_refusal(refusal: Refusal, ax: "Axes | None" = None) -> "Axes":
     """Draw a bar for each fact, to the left if it tells against the person; principal reasons are
     dark.
+
+    Of more than twelve facts the smallest share one bar, so that all bars still add up.
 
     Parameters
     ----------
@@ -140,9 +142,6 @@ def draw_refusal(refusal: Refusal, ax: "Axes | None" = None, *, most: int = 12) 
         What ``explain_refusal`` gives.
     ax
         Where to draw; None: on a new figure.
-    most
-        The largest number of bars. Of more facts the smallest share one bar, so that all bars still
-        add up.
 
     Returns
     -------
@@ -151,14 +150,10 @@ def draw_refusal(refusal: Refusal, ax: "Axes | None" = None, *, most: int = 12) 
 
     Raises
     ------
-    SettingError
-        If ``most`` is less than two.
     MissingExtraError
         If matplotlib is not installed.
     """
-    if most < 2:
-        raise SettingError(f"most: at least two bars, not {most}")
-    shown = _merged(refusal, most)
+    shown = _merged(refusal)
     names = [_name(part, refusal.language) for part in shown]
     height = sum(GAP + LINE * (1 + name.count("\n")) for name in names)
     kinds = [_kind(part) for part in shown]
@@ -196,12 +191,12 @@ def _kind(part: Contribution) -> str:
     return "principal" if part.principal else "against"
 
 
-def _merged(refusal: Refusal, most: int) -> list[Contribution]:
-    """At most ``most`` contributions; the smallest of more are one, the last."""
+def _merged(refusal: Refusal) -> list[Contribution]:
+    """At most ``MOST`` contributions; the smallest of more are one, the last."""
     parts = [*refusal.contributions]
-    if len(parts) <= most:
+    if len(parts) <= MOST:
         return parts
-    large = sorted(parts, key=lambda part: -abs(part.amount))[: most - 1]
+    large = sorted(parts, key=lambda part: -abs(part.amount))[: MOST - 1]
     rest = [part for part in parts if part not in large]
     error = float(np.sqrt(sum(part.error**2 for part in rest)))  # as if they were independent
     label = say("refusal.others", refusal.language, count=len(rest))

@@ -2,7 +2,7 @@
 did?
 """
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -18,11 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["bin_survival", "draw_reliability", "measure_reliability"]
 
-Which = Literal["every", "first"]
 COUNTS = -0.07  # where the numbers of people stand, below the share 0
 
 
-def measure_reliability(rollout: "Rollout", bins: int = 10, which: Which = "every") -> pd.DataFrame:
+def measure_reliability(rollout: "Rollout", bins: int = 10) -> pd.DataFrame:
     """Compare the survival of people's first-ranked plans with whether they held, once the rest was
     known.
 
@@ -34,9 +33,6 @@ def measure_reliability(rollout: "Rollout", bins: int = 10, which: Which = "ever
         advisor's promise is held against.
     bins
         The number of equal intervals from 0 to 1.
-    which
-        ``"every"``: the plan of each step that has one; ``"first"``: of the first such step of each
-        person alone.
 
     Returns
     -------
@@ -48,8 +44,6 @@ def measure_reliability(rollout: "Rollout", bins: int = 10, which: Which = "ever
     DataError
         If the plans carry no survival, or there is none.
     """
-    if which not in ("every", "first"):
-        raise SettingError(f"which: 'every' or 'first', not {which!r}")
     plans, records = rollout.plans, rollout.records
     if plans.survival is None or records.loss is None:
         raise DataError(
@@ -57,12 +51,8 @@ def measure_reliability(rollout: "Rollout", bins: int = 10, which: Which = "ever
             "estimate it"
         )
     rows = np.flatnonzero(plans.legal)
-    person = records.code[rows]
-    if which == "first":  # rows of a person stand in the order of their steps
-        person, where = np.unique(person, return_index=True)
-        rows = rows[where]
     held = np.asarray(records.loss)[rows] == 0
-    return bin_survival(plans.survival[plans.first[rows]], held, person, bins)
+    return bin_survival(plans.survival[plans.first[rows]], held, records.code[rows], bins)
 
 
 def bin_survival(

@@ -50,7 +50,6 @@ def find_recourse(
     k: int | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
 ) -> Plans:
     """Find what everybody could change to get another decision.
 
@@ -73,9 +72,6 @@ def find_recourse(
     n_jobs
         The number of threads, as scikit-learn counts them (-1: one a processor). Plans do not
         depend on it.
-    progress
-        Called with the number of distinct states of people that are done, and with the number of
-        all.
 
     Returns
     -------
@@ -112,13 +108,7 @@ def find_recourse(
     find = partial(_columns, searcher, rows, k)
     jobs = 1 if n_jobs is None else count_jobs(n_jobs)
     found = map(find, problems) if jobs == 1 else map_parallel(find, problems, jobs)
-    parts: list[dict[str, Any]] = []
-    done, total = 0, sum(map(len, problems))
-    for problem, part in zip(problems, found, strict=True):
-        parts.append(part)
-        done += len(problem)
-        if progress:
-            progress(done, total)
+    parts = list(found)
     columns = read_columns([], batch)
     if parts:
         columns = _join(parts, [problem.features for problem in problems], batch.X.shape[1])
@@ -288,12 +278,21 @@ def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -
 
     ``to`` has the known features of the problem alone; ``_join`` puts it among all features.
     """
-    case, probabilities = candidates.case, candidates.probabilities
+    case, to, probabilities = candidates.case, candidates.to, candidates.probabilities
     if probabilities is None:  # from a searcher that says it is finished and has not asked
-        probabilities = problem.predict_changes(case, candidates.to)
+        probabilities = problem.predict_changes(case, to)
     decided = problem.predictor.decide(probabilities)
-    columns: dict[str, Any] = {"to": candidates.to, "reached": decided}
-    columns |= _where_they_lead(problem, candidates)
+    columns: dict[str, Any] = {"to": to, "reached": decided}
+    columns["months"] = problem.actions.consequences.months(
+        problem.features, problem.facts[case], to
+    )
+    if problem.plan_filter is not None:
+        people, favourable = problem.plan_filter.support(
+            problem, to, farthest(problem, case, to)[1]
+        )
+        columns["support"] = people
+        share = np.full(len(case), np.nan)
+        columns["support_share"] = np.divide(favourable, people, out=share, where=people > 0)
     columns["valid"] = problem.is_recourse(case, probabilities)
     columns["probability_after"] = probabilities[np.arange(len(candidates)), decided]
     columns["probability_before"] = problem.group.probabilities[case, decided]
@@ -304,20 +303,6 @@ def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -
     else:
         columns["low"], columns["high"] = interval(problem, candidates)
     return columns
-
-
-def _where_they_lead(problem: SearchProblem, candidates: Candidates) -> dict[str, Any]:
-    """How long each plan takes and how many training people are where it leads, as columns of
-    ``Plans``.
-    """
-    case, to = candidates.case, candidates.to
-    months = problem.actions.consequences.months(problem.features, problem.facts[case], to)
-    if problem.plan_filter is None:
-        return {"months": months}
-    _, far = farthest(problem, case, to)
-    people, favourable = problem.plan_filter.support(problem, to, far)
-    share = np.divide(favourable, people, out=np.full(len(case), np.nan), where=people > 0)
-    return {"months": months, "support": people, "support_share": share}
 
 
 def _for_each_person(

@@ -13,12 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.neighbors import LocalOutlierFactor
 
-from edfa.blanket.units import Blanket
 from edfa.data.rules import Rules
 from edfa.data.table import Table
 from edfa.errors import DataError
 from edfa.explanation.necessity import Support, sweep
-from edfa.explanation.partition import members
 from edfa.predictors.base import Predictor, by_mask
 from edfa.recourse._search.invalidation import Noise
 from edfa.recourse.action_set import ActionSet
@@ -53,7 +51,7 @@ class Plausibility(NamedTuple):
 
 def plausibility(plans: Plans, train: Table) -> Plausibility:
     """Measure how plausible plans are; one model of outliers for each set of known features."""
-    result = Plausibility(*(np.full(len(plans), np.nan) for _ in range(3)))
+    result = Plausibility(*np.full((3, len(plans)), np.nan))
     rows = plans.rows()
     for mask, some in by_mask(rows):
         if mask.any():
@@ -128,8 +126,6 @@ class PlanQuality:
     lift
         By how much plans change the probability of the favourable class under a model that was
         trained on its own and sees everything; None without such a ``judge``.
-    on_blanket
-        The share of changes that are on features of the blanket; None without one.
     """
 
     people: int
@@ -149,7 +145,6 @@ class PlanQuality:
     redundancy: float
     violations: int
     lift: float | None = None
-    on_blanket: float | None = None
 
     def to_json(self) -> str:
         """As JSON."""
@@ -167,7 +162,6 @@ def evaluate_plans(
     train: Table,
     *,
     rules: Rules | None = None,
-    blanket: Blanket | None = None,
     judge: tuple[Predictor, Float32Array] | None = None,
 ) -> PlanQuality:
     """Measure how good plans are; the model and the rules are asked again, whatever the searcher
@@ -181,8 +175,6 @@ def evaluate_plans(
         The training people, for plausibility and for the values that may be proposed.
     rules
         What the plans should obey.
-    blanket
-        The features that count, for ``on_blanket``.
     judge
         A model trained on its own on all features, and the complete facts of the people, (people,
         features) without NaN; for ``lift``.
@@ -217,7 +209,6 @@ def evaluate_plans(
         redundancy=float(checks["redundant"].sum() / max(1, plans.l0.sum())),
         violations=int((checks["allowed"] == 0).sum()),
         lift=None if judge is None else _lift(plans, *judge),
-        on_blanket=None if blanket is None else _on_blanket(plans, blanket),
     )
 
 
@@ -289,10 +280,3 @@ def _lift(plans: Plans, judge: Predictor, everything: Float32Array) -> float:
     before = judge.predict_proba(everything)[plans.of]
     after = judge.predict_proba(np.where(np.isnan(plans.to), everything[plans.of], plans.to))
     return _mean((after - before)[:, column])
-
-
-def _on_blanket(plans: Plans, blanket: Blanket) -> float:
-    """The share of changes that are on features of the blanket."""
-    inside = members(plans.people.schema.names, blanket)
-    changed = ~np.isnan(plans.to)
-    return float((changed & inside).sum() / max(1, int(changed.sum())))

@@ -192,7 +192,8 @@ def test_what_the_model_is_not_shown_is_no_fact_of_the_refusal():
     assert {part.feature for part in plots.explain_refusal(person).contributions} == {"dur", "age"}
 
 
-def test_bars_stand_for_facts_and_the_smallest_share_one(ax):
+def test_bars_stand_for_facts_and_the_smallest_share_one(ax, monkeypatch):
+    monkeypatch.setattr("edfa.plots.refusal.MOST", 4)
     parts = [("a", -3.0), ("b", -1.0), ("c", -0.2), ("d", 0.1), ("e", 0.5)]
     contributions = tuple(
         plots.Contribution(
@@ -201,7 +202,7 @@ def test_bars_stand_for_facts_and_the_smallest_share_one(ax):
         for name, amount in parts
     )
     refusal = plots.Refusal(contributions, -3.1, 0.5, 64)
-    plots.draw_refusal(refusal, ax, most=4)
+    plots.draw_refusal(refusal, ax)
     widths = {round(bar.get_y() + bar.get_height() / 2): bar.get_width() for bar in ax.patches}
     assert [widths[i] for i in range(4)] == pytest.approx([-3.0, -1.0, 0.5, -0.1])
     assert sum(widths.values()) == pytest.approx(sum(amount for _, amount in parts))
@@ -214,8 +215,6 @@ def test_bars_stand_for_facts_and_the_smallest_share_one(ax):
     assert legend(ax) == ["principal reason", "against", "in favour"]
     assert texts(ax) == [f"{MINUS}3", f"{MINUS}1", "+0.5", f"{MINUS}0.1"]
     assert "64 people" in ax.get_xlabel()
-    with pytest.raises(SettingError, match="most: at least two bars, not 1"):
-        plots.draw_refusal(refusal, ax, most=1)
 
 
 def test_an_interview_with_a_real_advisor_in_both_languages(ax):
@@ -425,31 +424,27 @@ def small_rollout(survival=(0.9, 0.5, 0.7, 0.2)):
     return SimpleNamespace(plans=plans, records=records)
 
 
-def test_the_first_plan_of_each_step_or_person_is_held_against_its_loss():
+def test_the_first_plan_of_each_step_is_held_against_its_loss():
     (every,) = plots.measure_reliability(small_rollout(), 1).itertuples()
     assert (every.plans, every.predicted, every.held) == (3, *map(pytest.approx, (0.7, 2 / 3)))
-    (first,) = plots.measure_reliability(small_rollout(), 1, "first").itertuples()
-    assert (first.plans, first.predicted, first.held) == (2, pytest.approx(0.7), 0.5)
     with pytest.raises(DataError, match="carry no survival"):
         plots.measure_reliability(small_rollout(None))
     with pytest.raises(SettingError, match="bins"):
         plots.measure_reliability(small_rollout(), 0)
-    with pytest.raises(SettingError, match="which: 'every' or 'first', not 'last'"):
-        plots.measure_reliability(small_rollout(), 2, "last")
     with pytest.raises(DataError, match="no plan"):
         bin_survival(np.array([]), np.array([], dtype=bool), np.array([]))
 
 
-def test_of_a_real_advisor_every_person_with_a_plan_is_counted_once(ax):
+def test_of_a_real_advisor_every_step_with_a_plan_is_counted_once(ax):
     advisor = surviving()
     rollout = roll_out(advisor.fitted, edfa.load("german").test.X[:60], n_jobs=1)
-    first = plots.measure_reliability(rollout, 5, "first")
-    planned = np.unique(rollout.records.code[rollout.plans.legal])
-    assert first["plans"].sum() == len(planned)
-    plots.draw_reliability(first, ax)
+    every = plots.measure_reliability(rollout, 5)
+    assert every["plans"].sum() == rollout.plans.legal.sum()
+    assert every["people"].max() <= len(np.unique(rollout.records.code[rollout.plans.legal]))
+    plots.draw_reliability(every, ax)
     marks = next(line for line in ax.lines if line.get_marker() == "o").get_xydata()
-    np.testing.assert_allclose(marks, first[["predicted", "held"]])
-    assert texts(ax) == first["people"].astype(str).tolist()
+    np.testing.assert_allclose(marks, every[["predicted", "held"]])
+    assert texts(ax) == every["people"].astype(str).tolist()
     assert names(ax.yaxis)[0] == "people"
     assert legend(ax) == ["as predicted", "observed, with 95% interval"]
 

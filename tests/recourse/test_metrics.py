@@ -88,14 +88,6 @@ def test_lift_is_that_of_another_model_on_everything(plans, german):
         evaluate_plans(plans, table.train, judge=(judge, plans.people.X))
 
 
-def test_the_share_on_the_blanket(plans, german):
-    blanket = edfa.Blanket("class", {"duration": ("credit_amount",), "checking_status": ()})
-    changed = plans.frame()["feature"]
-    assert evaluate_plans(plans, german[0].train, blanket=blanket).on_blanket == pytest.approx(
-        changed.isin(blanket.features).mean()
-    )
-
-
 def test_diversity_is_the_mean_distance_of_two_plans(german):
     table, model = german
     people = People(table.test.X[:30], Background.of(table.train, model))

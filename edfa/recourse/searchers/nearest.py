@@ -9,7 +9,7 @@ with all changes that help by themselves, without those that are not needed.
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import combinations
 from typing import Literal, NamedTuple, Self
 
@@ -73,6 +73,8 @@ class Donors:
         The donors' facts, (donors, features).
     value_range
         The distance between the extremes of each feature, (features,).
+    everyone
+        All donors, on whichever side.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class Donors:
         self.row_number = np.sort(np.random.default_rng(0).permutation(len(rows))[:limit])
         self.rows = np.ascontiguousarray(rows[self.row_number])
         self.ordered, self.support, self.metric = ordered, support, metric
+        self.everyone = Side(np.arange(len(self.rows)))
         self.value_range = np.array([float(np.ptp(values)) or 1.0 for values in support.values])
 
     def decisions(self, problem: SearchProblem) -> IntArray:
@@ -137,8 +140,8 @@ class Donors:
         squares, (rows,).
         """
         near, space = (
-            self._nearest(problem, rows, self._everyone, 1),
-            self._space(problem, self._everyone),
+            self._nearest(problem, rows, self.everyone, 1),
+            self._space(problem, self.everyone),
         )
         gap = space.place(rows) - space.coordinates[near[:, 0]]
         squares = np.einsum("ij,ij->i", gap, gap)
@@ -166,10 +169,6 @@ class Donors:
             near, row = smallest(distance, k), np.arange(len(ours))[:, None]
             nearest[part] = near[row, distance[row, near].argsort(axis=1)]
         return nearest
-
-    @cached_property
-    def _everyone(self) -> Side:
-        return Side(np.arange(len(self.rows)))
 
     def _space(self, problem: SearchProblem, side: Side) -> "_Space":
         """Where the donors of a side lie by what the problem's people know; cached."""
