@@ -29,7 +29,7 @@ PANELS = (
 
 def draw_groups(
     evaluation: AdvisorEvaluation,
-    feature: Feature | None = None,
+    feature: Feature,
     *,
     alpha: float | None = None,
     language: str = "en",
@@ -44,7 +44,7 @@ def draw_groups(
         ``advisor.evaluation_`` of an advisor with groups.
     feature
         What makes the groups, for its label and the words for its levels:
-        ``advisor.schema["housing"]``. None: the groups have the names that the evaluation has.
+        ``advisor.schema["housing"]``.
     alpha
         The risk that is allowed; it is drawn as a line. None: no line.
     language
@@ -70,8 +70,7 @@ def draw_groups(
         )
     rows: dict[str, AdvisorEvaluation | GroupEvaluation] = {"everybody": evaluation}
     for level, group in evaluation.groups.items():
-        words = None if feature is None else phrases.named(feature, level, language)
-        rows[phrases.plain(words or level)] = group
+        rows[phrases.plain(phrases.named(feature, level, language) or level)] = group
     intervals = [_interval(row, "risk") for row in rows.values()]
     highest = max([*(span[1] for span in intervals if span), 2 * (alpha or 0.0)])
     ends = {  # of the axes: a little beyond all that is on them
@@ -91,8 +90,7 @@ def draw_groups(
             panel.axhline(0.5, color="#999999", linewidth=0.6)  # everybody above, groups below
             tidy(panel, "x")
         panels[0].set_yticklabels([f"{name} ({row.people})" for name, row in rows.items()])
-        if feature is not None:
-            panels[0].set_ylabel(fill(label_of(feature, language), 6 * len(rows)))
+        panels[0].set_ylabel(fill(label_of(feature, language), 6 * len(rows)))
         if alpha is not None:
             panels[0].axvline(alpha, color=INK, linestyle=":", linewidth=1)
             panels[0].set_title(f"dotted: allowed, {alpha:g}", fontsize=7, loc="left")

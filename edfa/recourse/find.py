@@ -287,12 +287,11 @@ def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -
         problem.features, problem.facts[case], to
     )
     if problem.plan_filter is not None:
-        people, favourable = problem.plan_filter.support(
-            problem, to, farthest(problem, case, to)[1]
-        )
-        columns["support"] = people
+        _, far = farthest(problem, case, to)
+        people, favourable = problem.plan_filter.support(problem, to, far)
         share = np.full(len(case), np.nan)
         columns["support_share"] = np.divide(favourable, people, out=share, where=people > 0)
+        columns["support"] = people
     columns["valid"] = problem.is_recourse(case, probabilities)
     columns["probability_after"] = probabilities[np.arange(len(candidates)), decided]
     columns["probability_before"] = problem.group.probabilities[case, decided]

@@ -11,7 +11,7 @@ completion and a model.
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -131,7 +131,7 @@ class Completions:
         train: Table,
         k: int = 32,
         *,
-        without: Iterable[int] = (),
+        without: Sequence[int] | IntArray = (),
         cache: ModelCache | None = None,
         committee: Committee | None = None,
     ) -> "Completions":
@@ -157,7 +157,7 @@ class Completions:
         """
         if k < 2:
             raise SettingError(f"k: at least 2 completions a person, not {k}")
-        rows = np.setdiff1d(np.arange(len(train)), np.asarray(list(without), dtype=np.intp))
+        rows = np.setdiff1d(np.arange(len(train)), without)
         categorical = [i for i, feature in enumerate(train.schema) if feature.kind == "categorical"]
         neighbours = Neighbours.of(train.X[rows], categorical, k=k)
         return cls(neighbours, ModelCache() if cache is None else cache, committee)

@@ -508,7 +508,7 @@ def test_groups_have_the_cards_words_and_exact_intervals(ax):
     assert spans(coverage) == [pytest.approx(share_interval(0.9, 30))] * 2
     assert [np.ptp(span) for span in spans(cost)] == [0, 0, 0]
     with pytest.raises(DataError, match="no groups"):
-        plots.draw_groups(AdvisorEvaluation(**{**vars(evaluation()), "groups": {}}))
+        plots.draw_groups(AdvisorEvaluation(**{**vars(evaluation()), "groups": {}}), SCHEMA["home"])
 
 
 def test_three_panels_with_a_mark_for_each_group(ax):

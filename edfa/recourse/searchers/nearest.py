@@ -42,9 +42,6 @@ class Side:
 
     donors: IntArray
 
-    def __len__(self) -> int:
-        return len(self.donors)
-
 
 class Donors:
     """Donors for people who know any set of features; at most ``limit`` training people, drawn
@@ -151,12 +148,12 @@ class Donors:
         """The positions within ``side`` of the k donors nearest to rows (rows, known features),
         nearest first, (rows, k).
         """
-        k = min(k, len(side))
+        k = min(k, len(side.donors))
         nearest = np.empty((len(rows), k), dtype=np.intp)
         if not nearest.size:
             return nearest
         space = self._space(problem, side)
-        step = max(1, BLOCK // len(side))
+        step = max(1, BLOCK // len(side.donors))
         for first in range(0, len(rows), step):
             part = slice(first, first + step)
             ours = space.place(rows[part])
@@ -187,7 +184,7 @@ class Donors:
             space = _Space(column, value_range, level, half, none, none[:, 0])
             coordinates = space.place(self.rows[side.donors][:, features])
             # The last axis parts donors at the same distance by their order, whatever the batch.
-            order = 1e-9 * np.arange(len(side))
+            order = 1e-9 * np.arange(len(side.donors))
             coordinates[:, -1] = np.sqrt(order) if self.metric == "euclidean" else order
             norms = np.einsum("ij,ij->i", coordinates, coordinates)
             return space._replace(coordinates=coordinates, norms=norms)

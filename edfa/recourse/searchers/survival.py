@@ -113,7 +113,7 @@ class SurvivalSearch(DonorSearch):
         self.completions_ = Completions.of(
             train,
             self.n_completions,
-            without=left_out.tolist(),
+            without=left_out,
             cache=self.cache_,
             committee=self.committee,
         )
