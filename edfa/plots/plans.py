@@ -103,13 +103,10 @@ def _fact_rows(plans: Sequence[Plan], schema: Schema, language: str) -> list[Row
 
     Facts are in the order of the card. A plan that leaves a fact as it is has a dash there.
     """
-
+    by_feature = [{change.feature: change for change in plan.changes} for plan in plans]
     rows: list[Row] = []
     for feature in schema:
-        changes = [
-            next((change for change in plan.changes if change.feature == feature.name), None)
-            for plan in plans
-        ]
+        changes = [of_plan.get(feature.name) for of_plan in by_feature]
         if some := [change for change in changes if change is not None]:
             after = [
                 UNCHANGED

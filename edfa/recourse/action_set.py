@@ -95,11 +95,6 @@ class Consequences:
         return inputs
 
     @cached_property
-    def involved(self) -> BoolArray:
-        """Which features may move by themselves, or move others by a formula, (features,)."""
-        return self.following | self.inputs
-
-    @cached_property
     def nothing(self) -> bool:
         """Whether nothing ever follows from a change."""
         return not self.following.any()

@@ -218,12 +218,22 @@ class SearchProblem:
         return self.predict(self.apply(case, to))
 
     def is_recourse(self, case: IntArray, probabilities: Float64Array) -> BoolArray:
-        """Whether these probabilities, (rows, classes) or (rows, candidates, classes), are recourse
-        for the cases ``case`` (rows,); in the shape of ``probabilities`` without its last axis.
+        """Whether probabilities are recourse: the decision differs from today's, is the desired
+        one, and is as probable as the rules ask.
+
+        Parameters
+        ----------
+        case
+            The case that each row is about, (rows,).
+        probabilities
+            What the model says, (rows, classes).
+
+        Returns
+        -------
+        numpy.ndarray
+            (rows,) booleans.
         """
-        flat = probabilities.reshape(-1, probabilities.shape[-1])
-        decided = self.predictor.decide(flat).reshape(probabilities.shape[:-1])
-        return self._turned(case, decided, probabilities)
+        return self._turned(case, self.predictor.decide(probabilities), probabilities)
 
     @cached_property
     def single_recourse(self) -> BoolArray:
@@ -233,18 +243,16 @@ class SearchProblem:
         group = self.group
         likely = self.actions.rules.min_probability > 0  # else nobody needs the probabilities
         probabilities = group.candidate_probabilities if likely else None
-        return self._turned(np.arange(len(self)), group.candidate_decisions, probabilities)
+        return self._turned(np.arange(len(self))[:, None], group.candidate_decisions, probabilities)
 
     def _turned(
         self, case: IntArray, decided: IntArray, probabilities: Float64Array | None
     ) -> BoolArray:
-        """Whether decisions differ from today's, are the desired one, and are as probable as the
-        rules ask; in the shape of ``decided``, whose first axis goes with ``case`` (rows,).
+        """As ``is_recourse``, in the shape of ``decided``, which ``case`` is broadcast to.
 
         ``probabilities`` has one axis more, the classes; None if the rules ask for no probability.
         """
-        own = self.group.decision[case].reshape(-1, *(1,) * (decided.ndim - 1))
-        turned = np.asarray(decided != own)
+        turned = np.asarray(decided != self.group.decision[case])
         if self.desired_class is not None:
             turned &= decided == self.desired_class
         least = self.actions.rules.min_probability

@@ -296,7 +296,9 @@ class Completions:
         ``mask`` (features,) marks the known features. What may follow from a plan is told apart by
         every value.
         """
-        exact = np.zeros(len(mask), dtype=bool) if consequences is None else consequences.involved
+        exact = np.zeros(len(mask), dtype=bool)
+        if consequences is not None:
+            exact = consequences.following | consequences.inputs
 
         def make() -> IntArray:
             cells: list[AnyArray] = [np.zeros(len(self.neighbours.rows))]

@@ -18,7 +18,6 @@ with extra("neural", "the search along a gradient"):
     import torch
     from torch import Tensor
 
-from edfa.recourse._search.invalidation import Noise
 from edfa.recourse.searcher import Candidates, SearchProblem, rank_in_case
 from edfa.typing import Float32Array, IntArray
 
@@ -29,7 +28,7 @@ STILL = 1e-3  # of the range: what moves less stays as it is
 
 
 def robust(
-    problem: SearchProblem, near: Candidates, noise: Noise, rate: float, steps: int
+    problem: SearchProblem, near: Candidates, sigma: float, rate: float, steps: int
 ) -> Candidates:
     """PROBE's descent: until the closed form of the invalidation rate is at most ``rate``, on the
     shortest way.
@@ -43,8 +42,8 @@ def robust(
         The people, and a neural model.
     near
         Plans to start from.
-    noise
-        How roughly numbers are met.
+    sigma
+        The standard deviation of the noise on every number, in training ranges.
     rate
         The invalidation rate that is accepted.
     steps
@@ -68,7 +67,7 @@ def robust(
         # DEVIATION: the length of the gradient is taken as given in each step; its own gradient
         # needs second derivatives, which not every network has.
         (gradient,) = torch.autograd.grad(value.sum(), shift, retain_graph=True)
-        deviation = (gradient * noise.sigma).norm(dim=1) + 1e-9
+        deviation = (gradient * sigma).norm(dim=1) + 1e-9
         fails = 1 - torch.special.ndtr(value / deviation)
         far = margin.distance(shift).sum(dim=1)
         with torch.no_grad():

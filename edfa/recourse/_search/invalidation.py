@@ -121,6 +121,6 @@ class Noise:
         for part in np.array_split(np.arange(len(case)), -(-len(case) // BLOCK)):
             rows = problem.apply(case[part], to[part])[:, None, :] + noise * noisy[part][:, None, :]
             probabilities = problem.predict(rows.reshape(-1, to.shape[1]))
-            probabilities = probabilities.reshape(len(part), self.draws, -1)
-            rate[part] = 1 - problem.is_recourse(case[part], probabilities).mean(axis=1)
+            works = problem.is_recourse(np.repeat(case[part], self.draws), probabilities)
+            rate[part] = 1 - works.reshape(len(part), self.draws).mean(axis=1)
         return rate

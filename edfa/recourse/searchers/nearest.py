@@ -300,26 +300,25 @@ class DonorSearch(Searcher):
                 yield DonorChanges(case, change, usable)
 
     def _with_farther(self, changes: SingleChanges, candidates: Candidates) -> Candidates:
-        """The candidates, and what more distant donors have for cases without any."""
-        left = np.flatnonzero(np.bincount(candidates.case, minlength=len(changes.problem)) == 0)
-        if not len(left) or not len(changes):
-            return candidates
-        return Candidates.join(candidates, self._from_farther(changes, left))
+        """The candidates, and what more distant donors have for cases without any.
 
-    def _from_farther(self, changes: SingleChanges, left: IntArray) -> Candidates:
-        """All that a more distant donor has, and all that helps by itself; then only what is needed
-        of it.
+        For these all that a donor has is tried, and all that helps by itself; then only what is
+        needed of it is taken.
         """
         problem = changes.problem
+        left = np.flatnonzero(np.bincount(candidates.case, minlength=len(problem)) == 0)
+        if not len(left):
+            return candidates
         parts = [self.confirm(problem, _growing_sets(changes, left))]
         for case, change, usable in self.near_changes(changes, self.farther, left):
             values = np.where(usable, changes.to[case[:, None], change], NAN)
-            everything = Candidates(case, problem.change(problem.free, values))
-            good = self.confirm(problem, everything)
+            good = self.confirm(problem, Candidates(case, problem.change(problem.free, values)))
             parts.append(good.take(rank_in_case(good.case) < FOLLOWED))
         minimal = self.minimise(problem, Candidates.join(*parts))
         minimal = problem.within_max_changes(minimal)
-        return minimal if self.keep_dominated else problem.undominated(minimal)
+        if not self.keep_dominated:
+            minimal = problem.undominated(minimal)
+        return Candidates.join(candidates, minimal)
 
 
 @dataclass(eq=False, repr=False)

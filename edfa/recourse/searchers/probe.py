@@ -91,7 +91,7 @@ class PROBE(Searcher):
         if problem.differentiable:  # torch is asked for only where a model has it
             from edfa.recourse._search.gradient import robust
 
-            moved = robust(problem, near, self.noise_, self.rate, self.steps)
+            moved = robust(problem, near, self.sigma, self.rate, self.steps)
             parts.append(self.confirm(problem, moved))
         return problem.undominated(self.minimise(problem, Candidates.join(*parts)))
 
