@@ -312,10 +312,12 @@ def _for_each_person(
     ``case`` (plans,) is the case of each plan, ascending; ``rows`` are the batch rows of the people
     who are swept.
     """
-    people, times = problem.group.people, np.bincount(case, minlength=len(problem))
-    of = np.repeat(np.arange(len(people)), times[problem.group.case])
-    pick = np.searchsorted(case, problem.group.case)[of] + rank_in_case(of)
-    return {name: part[pick] for name, part in columns.items()} | {"of": rows[people[of]]}
+    group = problem.group
+    times = np.bincount(case, minlength=len(problem))[group.case]
+    of = np.repeat(np.arange(len(times)), times)
+    before = np.cumsum(times) - times  # plans of the people before
+    pick = np.arange(len(of)) + (np.searchsorted(case, group.case) - before)[of]
+    return {name: part[pick] for name, part in columns.items()} | {"of": rows[group.people[of]]}
 
 
 def _join(parts: list[dict[str, Any]], features: list[IntArray], width: int) -> dict[str, Any]:

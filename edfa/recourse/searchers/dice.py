@@ -128,7 +128,7 @@ class DiCE(Searcher):
 
     def _gradient(self, problem: SearchProblem) -> Candidates:
         """Along the gradient, from the plans of ``Nearest``."""
-        if not (problem.mask & problem.predictor.varies_).any():
+        if not problem.seen.any():
             return Candidates.none(problem)
         if not problem.differentiable:
             name = type(problem.predictor).__name__
