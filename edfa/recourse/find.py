@@ -50,6 +50,7 @@ def find_recourse(
     k: int | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Plans:
     """Find what everybody could change to get another decision.
 
@@ -72,6 +73,9 @@ def find_recourse(
     n_jobs
         The number of threads, as scikit-learn counts them (-1: one a processor). Plans do not
         depend on it.
+    progress
+        Called with the number of distinct states of people that are done, and with the number of
+        all.
 
     Returns
     -------
@@ -108,7 +112,13 @@ def find_recourse(
     find = partial(_columns, searcher, rows, k)
     jobs = 1 if n_jobs is None else count_jobs(n_jobs)
     found = map(find, problems) if jobs == 1 else map_parallel(find, problems, jobs)
-    parts = list(found)
+    parts: list[dict[str, Any]] = []
+    done, total = 0, sum(map(len, problems))
+    for problem, part in zip(problems, found, strict=True):
+        parts.append(part)
+        done += len(problem)
+        if progress:
+            progress(done, total)
     columns = read_columns([], batch)
     if parts:
         columns = _join(parts, [problem.features for problem in problems], batch.X.shape[1])
@@ -188,7 +198,7 @@ def _columns(
         worth = np.minimum(survival.probability, searcher.enough)
         order = menu(candidates.case, worth, size.keys)
     else:
-        order, survival = _with_alternatives(searcher, problem, candidates, survival, size.keys)
+        order = _with_alternatives(searcher, problem, candidates, survival, size.keys)
     if k is not None and len(order) > 1:
         ranked = candidates.take(order)
         order = order[different(ranked.case, _ways(problem, ranked), k)]
@@ -240,9 +250,9 @@ def _with_alternatives(
     candidates: Candidates,
     survival: Survival,
     keys: Keys,
-) -> tuple[IntArray, Survival]:
-    """The best surviving plan of each case, then others over other features that survive too; with
-    their survival.
+) -> IntArray:
+    """The best surviving plan of each case, then others over other features that survive too, as
+    rows of the candidates; the survival of these others is put into ``survival``.
 
     Of each set of features, the plan that brings the model farthest past the border stands for all;
     those of least effort are asked whether they survive.
@@ -264,7 +274,7 @@ def _with_alternatives(
     rows = np.concatenate([best, others])
     second = np.arange(len(rows)) >= len(best)
     worth = -np.round(np.minimum(survival.probability[rows], searcher.enough), 9)
-    return rows[np.lexsort((*(key[rows] for key in keys), worth, second, case[rows]))], survival
+    return rows[np.lexsort((*(key[rows] for key in keys), worth, second, case[rows]))]
 
 
 def _again(goal: int | None, seed: int, people: People, searcher: Searcher, rules: Rules) -> Plans:

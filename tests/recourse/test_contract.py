@@ -163,21 +163,28 @@ def test_a_slow_no_is_caught(german):
         check_searcher(fitted(Honest), *german, max_rows=0)
 
 
-def test_shared_work_changes_nothing(german):
-    """Several hundred people of four kinds of knowledge: all columns are equal."""
+def test_shared_work_shows_progress_and_changes_nothing(german):
+    """Several hundred people of four kinds of knowledge: all columns are equal, and progress ends
+    where it should.
+    """
     table, model = german
     rows = np.concatenate([table.test.X, table.calibration.X])
     rows[1::4, 9:], rows[2::4, :5], rows[3::4, 4:12] = np.nan, np.nan, np.nan
     people = People(rows, Background.of(table.train, model))
+    steps = []
     alone = find_recourse(people, SurvivalSearch(table.train), k=3)
     shared = find_recourse(
         people,
         SurvivalSearch(table.train),
         k=3,
         n_jobs=4,
+        progress=lambda *step: steps.append(step),
     )
     for name in ("of", "to", "probability_after", "effort", "survival", "low", "high"):
         assert np.array_equal(getattr(alone, name), getattr(shared, name), equal_nan=True)
+    assert [done for done, _ in steps] == sorted(done for done, _ in steps)
+    assert len(steps) >= 4
+    assert steps[-1][0] == steps[-1][1]
     with pytest.raises(
         SettingError, match="n_jobs: a number of jobs, or -1 for one a processor, not 0"
     ):
