@@ -74,8 +74,7 @@ class TrainingSupport:
         Parameters
         ----------
         low, high
-            The least and the largest value, (plans, features) each; NaN: any value will do. Every
-            plan limits at least one feature.
+            The least and the largest value, (plans, features) each; NaN: any value will do.
         features
             The positions of the columns of both among all features, (features,).
 

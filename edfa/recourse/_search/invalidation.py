@@ -61,7 +61,7 @@ class Noise:
         -------
         numpy.ndarray
             The probability that each plan is no recourse, (plans,); 0 for plans that change no
-            number.
+            continuous feature.
         """
         changed = ~np.isnan(to)
         noisy = changed & problem.actions.continuous[problem.features]

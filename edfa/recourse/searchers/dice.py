@@ -330,7 +330,7 @@ def apart(
     Returns
     -------
     numpy.ndarray
-        (plans, axes). Two plans that change different features are at least 1 apart.
+        (plans, axes).
     """
     changed, ordered = ~np.isnan(to), actions.ordered[mask]
     moved = np.where(changed, to - facts, 0) / actions.value_range[mask]
