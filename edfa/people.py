@@ -343,7 +343,7 @@ class People(HasBackground):
         object.__setattr__(self, "X", rows)
         for name in ("person", "seed", "step", "spent"):
             given = getattr(self, name)
-            numbers = np.arange(len(rows)) if given is None else given
+            numbers = np.arange(len(rows)) if given is None and name == "person" else given
             column = np.asarray(numbers, dtype=float if name == "spent" else np.int64)
             if column.ndim and column.shape != (len(rows),):
                 raise DataError(f"{name} has {column.size} numbers for {len(rows)} people")
