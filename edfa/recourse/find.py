@@ -119,9 +119,8 @@ def find_recourse(
         done += len(problem)
         if progress:
             progress(done, total)
-    columns = read_columns([], batch)
-    if parts:
-        columns = _join(parts, [problem.features for problem in problems], batch.X.shape[1])
+    known = [problem.features for problem in problems]
+    columns = _join(parts, known, batch.X.shape[1]) if parts else read_columns([], batch)
     return Plans(
         people=batch,
         decision=decision.astype(np.int64),
