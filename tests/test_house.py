@@ -131,3 +131,20 @@ def test_the_modules_that_a_page_names_are_there(page):
     }
     missing = [name for name in found if not any([*folder.glob(name)] for folder in folders)]
     assert {*missing} <= own
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        file.parent
+        for package in ("edfa", "edfa_serve", "edfa_studies")
+        for file in sorted((ROOT / package).rglob("__init__.py"))
+    ],
+    ids=lambda folder: folder.relative_to(ROOT).as_posix(),
+)
+def test_a_folder_says_in_some_lines_what_lives_there_and_names_files_that_are_there(folder):
+    said = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")))
+    assert 3 <= len(said.splitlines()) <= 10
+    named = re.findall(r"``(\w+\.(?:py|pyi))``", said)
+    assert named
+    assert not [name for name in named if not (folder / name).is_file()]

@@ -1,4 +1,11 @@
-"""A model that answers from any subset of features."""
+"""Models that answer from any subset of features: NaN means not acquired.
+
+Read first ``base.py``: ``Predictor``, which all models are, ``align``, which shows a model fewer
+features, and ``ModelCache``. The models are ``xgb.py`` (boosted trees, ``boosting.py``), ``ftt.py``
+and ``mlp.py`` (networks, ``neural.py``), ``bn.py`` (a Bayesian network) and ``user_model`` (a
+fitted model that is never fitted again). ``committee.py`` learns a model again from other rows,
+``conditional.py`` draws values that are not known.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,11 @@
-"""What to change: plans, and the searchers that find them."""
+"""What to change: plans that lead to another decision, and the searchers that find them.
+
+Read first ``plans.py`` (``Plans``, a batch, and ``Plan``, a row of it), then ``find.py``
+(``find_recourse``) and ``searcher.py`` (the contract of searchers and the problem they are given);
+the algorithms are in ``searchers``, one a file. ``action_set.py`` says which values may be
+proposed, ``plan_filter.py`` which plans make sense, ``survival.py`` how likely a plan is to hold
+once more is known, ``reasons.py`` why there is none, ``metrics.py`` how good plans are.
+"""
 
 from typing import TYPE_CHECKING
 

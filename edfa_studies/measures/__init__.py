@@ -1,6 +1,8 @@
 """What is measured in a cell: one measure a file.
 
-A measure is a function from ``Materials`` to a ``Payload``; ``measure`` calls that of a cell.
+A measure is a function from ``Materials`` to a ``Payload``; ``measure`` calls that of a cell. Read
+first ``sets.py``, the shortest; ``growth.py`` follows what is known question by question,
+``promise.py`` certifies, ``examples.py`` collects transitions to show.
 """
 
 from pathlib import Path
