@@ -283,7 +283,7 @@ class Assessment:
         plans, watched = self.plans(k, enough=enough), self.fitted.promise.ending.signal
         if not len(plans):
             return np.full(len(self), np.nan)
-        signal = signal_of(plans, self.explained.probabilities, watched)
+        signal = signal_of(plans, watched, self.explained.probabilities)
         signal = np.where(plans.legal, signal, np.nan)
         return np.where(self.fitted.lacks_need(self.explained, signal), NEVER, signal)
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from edfa.certification.records import LOSSES, REFERENCES, Loss, Records, Reference
 from edfa.errors import DataError, SettingError, UnknownNameError
@@ -170,30 +171,44 @@ def decide_at_end(plans: Plans, against: Against) -> Decisions:
     """Ask the reference about everybody at the end of their run, with and without the first plan of
     every step.
     """
-    people, predictor = plans.people, plans.people.predictor
-    n, legal = len(people), plans.legal
+    people, predictor, legal = plans.people, plans.people.predictor, plans.legal
     end = _facts_at_end(plans, against)
-    changed = plans.make_changes(plans.first[legal], end[legal])
+    rows = np.concatenate([end, plans.make_changes(plans.first[legal], end[legal])])
+    n = len(people)
     if against.reference == "trajectory_end":  # one model call for each set of known features
-        probabilities = predictor.predict_proba(np.concatenate([people.X, end, changed]))
+        probabilities = predictor.predict_proba(np.concatenate([people.X, rows]))
         decided = predictor.decide(probabilities)
-        at_step, at_end, followed = decided[:n], decided[n : 2 * n], decided[2 * n :]
     else:
         probabilities = predictor.predict_proba(people.X)
-        at_step = predictor.decide(probabilities)
-        if against.judges is None:
-            model = people.background.unaligned.predictor
-            decided = model.decide(model.predict_proba(np.concatenate([end, changed])))
-        else:
-            _check_independent(plans, against.judges)
-            by = _judge_of_rows(plans, len(against.judges), against.judge)
-            decided = _decide_by(
-                against.judges, np.concatenate([by, by[legal]]), np.concatenate([end, changed])
-            )
-        at_end, followed = decided[:n], decided[n:]
+        decided = np.append(predictor.decide(probabilities), _judge(plans, against, rows))
+    at_step, at_end, followed = np.split(decided, [n, 2 * n])
     codes = np.full(n, NO_PLAN)
     codes[legal] = followed
     return Decisions(probabilities[:n], at_step, at_end, codes)
+
+
+def _judge(plans: Plans, against: Against, rows: Float32Array) -> IntArray:
+    """Class codes that a reference other than "trajectory_end" decides for complete facts.
+
+    ``rows`` are the facts of all rows of ``plans.people``, then those of its rows with a plan as
+    they are changed by it, (rows + rows with a plan, features). The result has one code a row.
+    """
+    judges = against.judges
+    if judges is None:
+        model = plans.people.background.unaligned.predictor
+        return model.decide(model.predict_proba(rows))
+    if getattr(plans.provenance.searcher, "committee", None) is judges:
+        raise SettingError(
+            "these judges chose the plans; learn another committee, with another seed, to "
+            "judge them"
+        )
+    judge = _judge_of_rows(plans, len(judges), against.judge)
+    judge = np.append(judge, judge[plans.legal])
+    decided = np.zeros(len(rows), dtype=np.intp)
+    for member in np.unique(judge):
+        theirs = judge == member
+        decided[theirs] = judges.decide(int(member), rows[theirs])
+    return decided
 
 
 def _facts_at_end(plans: Plans, against: Against) -> Float32Array:
@@ -219,14 +234,8 @@ def _facts_at_end(plans: Plans, against: Against) -> Float32Array:
 def _known_at_end(plans: Plans) -> Float32Array:
     """The facts known at the last step of each row's run, shape (rows, features)."""
     people = plans.people
-    person, seed, step = (np.asarray(part) for part in (people.person, people.seed, people.step))
-    order = np.lexsort([step, seed, person])
-    run = np.zeros(len(people), dtype=np.intp)
-    differs = (person[order][1:] != person[order][:-1]) | (seed[order][1:] != seed[order][:-1])
-    run[order[1:]] = np.cumsum(differs)
-    last = np.zeros(int(run.max(initial=-1)) + 1, dtype=np.intp)
-    last[run[order]] = order  # in order of steps, so that the last one stays
-    return people.X[last[run]]
+    runs = pd.DataFrame({"person": people.person, "seed": people.seed, "step": people.step})
+    return people.X[runs.groupby(["person", "seed"])["step"].transform("idxmax")]
 
 
 def _complete_facts(plans: Plans, whole: Float32Array | None, needed: BoolArray) -> Float32Array:
@@ -246,15 +255,6 @@ def _complete_facts(plans: Plans, whole: Float32Array | None, needed: BoolArray)
     return facts[position]
 
 
-def _check_independent(plans: Plans, judges: Any) -> None:
-    """Refuse judges that took part in choosing: plans are made to please those."""
-    if getattr(plans.provenance.searcher, "committee", None) is judges:
-        raise SettingError(
-            "these judges chose the plans; learn another committee, with another seed, to "
-            "judge them"
-        )
-
-
 def _judge_of_rows(plans: Plans, n_judges: int, judge: int | IntArray) -> IntArray:
     """The judge of each row's person, shape (rows,): one for each person, as given or drawn at
     random.
@@ -270,15 +270,6 @@ def _judge_of_rows(plans: Plans, n_judges: int, judge: int | IntArray) -> IntArr
             f"judge has one of the {n_judges} judges for each of the {len(numbers)} people"
         )
     return np.asarray(judge[position])
-
-
-def _decide_by(judges: "Committee", judge: IntArray, rows: Float32Array) -> IntArray:
-    """What each row's judge decides, (n,), from judges (n,) and complete rows (n, features)."""
-    decided = np.zeros(len(rows), dtype=np.intp)
-    for member in np.unique(judge):
-        theirs = judge == member
-        decided[theirs] = judges.decide(int(member), rows[theirs])
-    return decided
 
 
 Signal = str | Callable[[Plans], Float64Array] | Float64Array
@@ -309,8 +300,18 @@ def watch(
     advisor
         A name in place of the fingerprint of everything that made the plans.
     """
-    return _watch(
-        plans, plans.people.predictor.predict_proba(plans.people.X), signal, group, advisor
+    people = plans.people
+    return Records(
+        person=np.asarray(people.person),
+        seed=np.asarray(people.seed),
+        step=np.asarray(people.step),
+        spent=np.asarray(people.spent),
+        signal=signal_of(plans, signal),
+        loss=None,
+        legal=plans.legal,
+        group=None if group is None else _group_of_rows(plans, group),
+        advisor=advisor or identify(plans),
+        signal_name=signal_name(signal),
     )
 
 
@@ -347,22 +348,22 @@ def replay(
     desired = plans.people.background.class_code(
         plans.provenance.desired_class if favourable is None else favourable
     )
-    decided = decide_at_end(plans, held)
-    records = _watch(plans, decided.probabilities, signal, group, advisor)
-    refused = None if desired is None else decided.at_step != desired
-    if loss == "recourse":
-        lost = recourse_loss(decided.at_step, decided.at_end, decided.followed, desired)
-        return replace(records, loss=lost, refused=refused, reference=held.reference)
-    if desired is None:
+    if loss == "let_down" and desired is None:
         raise SettingError("loss='let_down' needs favourable=, the class that plans should lead to")
-    return replace(
-        records,
-        loss=let_down(decided.followed, desired),
-        refused=refused,
-        wasted=decided.at_end == desired,
+    decided = decide_at_end(plans, held)
+    watched = signal_of(plans, signal, decided.probabilities)
+    records = replace(
+        watch(plans, signal=watched, group=group, advisor=advisor),
+        signal_name=signal_name(signal),
         reference=held.reference,
         loss_name=loss,
+        refused=None if desired is None else decided.at_step != desired,
     )
+    if desired is None or loss == "recourse":
+        lost = recourse_loss(decided.at_step, decided.at_end, decided.followed, desired)
+        return replace(records, loss=lost)
+    lost, wasted = let_down(decided.followed, desired), decided.at_end == desired
+    return replace(records, loss=lost, wasted=wasted)
 
 
 def as_records(runs: Records | Plans, signal: Signal | None = None) -> Records:
@@ -406,29 +407,49 @@ def plan_uncertainty(probabilities: Any, changed: Any) -> Float64Array:
     return np.maximum(uncertainty(probabilities), uncertainty(changed))
 
 
-def signal_of(plans: Plans, probabilities: Float64Array, signal: Any) -> Float64Array:
+def signal_of(
+    plans: Plans, signal: Signal, probabilities: Float64Array | None = None
+) -> Float64Array:
     """The signal at each row of ``plans.people``, shape (rows,).
 
     ``probabilities`` are those of the classes as predicted now, (rows, classes); ``signal`` as in
     ``watch``.
     """
-    if isinstance(signal, str) and signal not in SIGNALS:
-        raise UnknownNameError("signal", signal, SIGNALS)
+    people = plans.people
     if not isinstance(signal, str):
         values = np.asarray(signal(plans) if callable(signal) else signal, dtype=float)
-        if values.shape != (len(plans.people),):
+        if values.shape != (len(people),):
             raise DataError(
-                f"a signal is one number for each of the {len(plans.people)} steps, not "
-                f"{values.shape}"
+                f"a signal is one number for each of the {len(people)} steps, not {values.shape}"
             )
         return values
+    if signal not in SIGNALS:
+        raise UnknownNameError("signal", signal, SIGNALS)
+    if signal == "survival":
+        return 1 - _of_first_plans(plans, plans.survival, without=0.0)
+    if probabilities is None:
+        probabilities = people.predictor.predict_proba(people.X)
     if signal == "uncertainty":
         return uncertainty(probabilities)
-    if signal == "survival":
-        return _failure_probability(plans)
-    reached = np.ones(len(plans.people))
-    reached[plans.legal] = plans.probability_after[plans.first[plans.legal]]
+    reached = _of_first_plans(plans, plans.probability_after, without=1.0)
     return plan_uncertainty(probabilities, np.column_stack([reached, 1 - reached]))
+
+
+def _of_first_plans(plans: Plans, values: Float64Array | None, without: float) -> Float64Array:
+    """The value of each row's first plan, shape (rows,), from ``values`` of shape (plans,).
+
+    A row that has no plan gets the number ``without``. ``values`` is None if survival was never
+    estimated.
+    """
+    first = np.full(len(plans.people), without)
+    if values is not None:
+        first[plans.legal] = values[plans.first[plans.legal]]
+    elif len(plans):
+        raise DataError(
+            "these plans have no survival; make them with SurvivalSearch(train), or pass "
+            "them to add_survival(plans)"
+        )
+    return first
 
 
 def signal_name(signal: Any) -> str:
@@ -445,43 +466,6 @@ def signal_name(signal: Any) -> str:
         f"{type(signal).__name__} "
         f"{digest(signal if hasattr(signal, 'learnt_state') else vars(signal))}"
     )
-
-
-def _watch(
-    plans: Plans,
-    probabilities: Float64Array,
-    signal: Signal,
-    group: npt.ArrayLike | None,
-    advisor: str | None,
-) -> Records:
-    """``watch``, with the class probabilities (rows, classes) predicted already."""
-    people = plans.people
-    return Records(
-        person=np.asarray(people.person),
-        seed=np.asarray(people.seed),
-        step=np.asarray(people.step),
-        spent=np.asarray(people.spent),
-        signal=signal_of(plans, probabilities, signal),
-        loss=None,
-        legal=plans.legal,
-        group=None if group is None else _group_of_rows(plans, group),
-        advisor=advisor or identify(plans),
-        signal_name=signal_name(signal),
-    )
-
-
-def _failure_probability(plans: Plans) -> Float64Array:
-    """One minus the survival of each step's first plan, shape (rows,); 1 where there is none."""
-    failure = np.ones(len(plans.people))
-    if not len(plans):
-        return failure
-    if plans.survival is None:
-        raise DataError(
-            "these plans have no survival; make them with SurvivalSearch(train), or pass "
-            "them to add_survival(plans)"
-        )
-    failure[plans.legal] = 1 - plans.survival[plans.first[plans.legal]]
-    return failure
 
 
 def _group_of_rows(plans: Plans, group: npt.ArrayLike) -> AnyArray:
