@@ -13,10 +13,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from scipy import special
 
 from edfa.certification.bounds import BOUNDS, COUNT_BOUNDS, check_choice, check_level, floor
-from edfa.certification.certificate import Certificate, GroupCertificates, Point, by_group
+from edfa.certification.certificate import (
+    Certificate,
+    GroupCertificates,
+    Point,
+    by_group,
+    runs_for,
+)
 from edfa.certification.records import Records, Runs, Stops
 from edfa.certification.replay import (
     Signal,
@@ -134,12 +141,12 @@ SHOWN = 200  # points of a curve that a certificate keeps
 
 def issue(blank: Certificate, result: FixedSequenceResult) -> Certificate:
     """Fill in ``blank``, which holds the settings, from the result of the tests."""
-    curve, paper = _shown_points(result), blank.method == "paper"
-    here = next(point for point in curve if point.tau == result.tau_on_curve)
-    acting = result.curve if blank.target == "act" else result.also
+    tau, paper = result.tau_on_curve, blank.method == "paper"
+    curve = _shown_points(result)
+    here = next(point for point in curve if point.tau == tau)
+    acting = result.curves[-1]  # all who act, where the promise is about them
     filled = replace(
         blank,
-        status="certified",
         method="paper" if paper else result.test.bound,
         n=result.curve.n,
         risk=here.risk,
@@ -149,21 +156,22 @@ def issue(blank: Certificate, result: FixedSequenceResult) -> Certificate:
         complete=result.complete,
         curve=curve,
         warnings=_warnings(blank, result),
-        act_risk=None if acting is None else float(acting.risk[acting.index(result.tau_on_curve)]),
+        act_risk=(
+            float(acting.risk[acting.index(tau)])
+            if blank.target == "act" or blank.include_last_step
+            else None
+        ),
     )
     if result.passed:
-        return replace(filled, tau=result.tau, interval=result.interval)
+        return replace(filled, status="certified", tau=result.tau, interval=result.interval)
     # DEVIATION: the paper says risk-limited as soon as the observed risk reaches alpha; here a
     # lower bound must.
-    first = result.thresholds[0]
-    hopeless = any(
-        result.test.surely_above(curve, int(curve.index(first))) for curve in result.curves
-    )
+    hopeless = any(result.test.surely_above(each, int(each.index(tau))) for each in result.curves)
     return replace(
         filled,
         status="risk_limited" if hopeless else "data_limited",
         n_more=_people_needed(result),
-        tau=float(first) if paper else -np.inf,
+        tau=tau if paper else -np.inf,
     )
 
 
@@ -173,26 +181,19 @@ def _people_needed(result: FixedSequenceResult) -> int | None:
     Of two curves, the one that needs more; None if one of them says that no number helps.
     """
     test, most = result.test, 0
-    for curve in result.curves:
-        point = curve.index(result.thresholds[:1])
-        if test.count_passed(curve, point):
-            continue
-        more = _needed_on(curve, int(point[0]), test)
-        if more is None:
-            return None
-        most = max(most, more)
-    return most
-
-
-def _needed_on(curve: RiskCurve, point: int, test: RiskTest) -> int | None:
-    """``_people_needed`` at one point of one curve."""
     bound = test.bound if test.bound in COUNT_BOUNDS else "hb"
-    required = n_required(test.alpha, float(curve.risk[point]), test.delta, bound)
-    eligible = curve.eligible[point] if curve.conditional else curve.n
-    if required.stable is None or eligible == 0 or test.surely_above(curve, point):
-        return None
-    more = max(required.stable - eligible, 1) * curve.n / eligible
-    return int(np.ceil(more - 1e-9))
+    for curve in result.curves:
+        first = curve.index(result.thresholds[:1])
+        if test.count_passed(curve, first):
+            continue
+        point = int(first[0])
+        required = n_required(test.alpha, float(curve.risk[point]), test.delta, bound)
+        eligible = curve.eligible[point] if curve.conditional else curve.n
+        if required.stable is None or eligible == 0 or test.surely_above(curve, point):
+            return None
+        more = max(required.stable - eligible, 1) * curve.n / eligible
+        most = max(most, int(np.ceil(more - 1e-9)))
+    return most
 
 
 def _shown_points(result: FixedSequenceResult) -> tuple[Point, ...]:
@@ -259,7 +260,7 @@ def measure(certificate: Certificate, records: Records) -> HeldOutRisk | None:
     """Risk and cost of the certificate's rule, for whom its promise is about; None if nobody has a
     plan.
     """
-    certificate.stop(records)  # refuses another advisor or signal
+    runs_for(certificate, records)  # refuses another advisor or signal
     curve = trace(Runs.from_records(records), certificate.target)
     if curve is None:
         return None
@@ -444,12 +445,12 @@ class RecourseCertifier:
         has a plan.
         """
         runs = Runs.from_records(records)
-        curve, also = trace(runs, self.target), None
-        if curve is None:
-            return None
+        targets: list[Target] = [self.target]
         if self.target == "early" and self.include_last_step:
-            also = trace(runs, "act")
-        curves = (curve,) if also is None else (curve, also)
+            targets.append("act")
+        curves = tuple(curve for each in targets if (curve := trace(runs, each)) is not None)
+        if not curves:
+            return None
         test = self._test(curves, records, delta or self.delta)
         thresholds = self._thresholds(curves, records.signal[records.legal])
         # A threshold is false if the risk of the early ones or the risk of all who act is above
@@ -458,9 +459,9 @@ class RecourseCertifier:
         # two is true must itself have been rejected (an intersection-union test); so delta is not
         # split. The thresholds then form one fixed sequence as ever.
         passed = min(test.count_passed(each, each.index(thresholds)) for each in curves)
-        points, grid_free = curve.index(thresholds), self.bound != "paper"
+        points, grid_free = curves[0].index(thresholds), self.bound != "paper"
         return FixedSequenceResult(
-            curve, test, thresholds, points, passed, grid_free, also, self.ceiling
+            curves, test, thresholds, points, passed, grid_free, self.ceiling
         )
 
     def _test(self, curves: tuple[RiskCurve, ...], records: Records, delta: float) -> RiskTest:
@@ -470,14 +471,13 @@ class RecourseCertifier:
         )
         if bound == "cp" and not binary:
             raise SettingError("bound='cp' needs one run a person, lost or not")
-        if bound != "wsr" or self.horizon:  # who looks while people arrive must bet in that order
-            return RiskTest(bound, self.alpha, delta, horizon=self.horizon)
-        return RiskTest(
-            bound,
-            self.alpha,
-            delta,
-            np.argsort(records.person_hashes[curves[0].people], kind="stable"),
-        )
+        order = None
+        if bound == "wsr" and not self.horizon:
+            # Sorting by a hash of the name gives an order that has seen no loss. With a horizon,
+            # while people arrive, bets must be made in the order in which they do.
+            names = np.array([str(person) for person in records.people], dtype=object)
+            order = np.argsort(pd.util.hash_array(names)[curves[0].people], kind="stable")
+        return RiskTest(bound, self.alpha, delta, order, self.horizon)
 
     def _thresholds(self, curves: tuple[RiskCurve, ...], signals: Float64Array) -> Float64Array:
         """The thresholds to test, rising; "never stop early" comes first, but for the paper's grid
@@ -487,16 +487,12 @@ class RecourseCertifier:
         # cover. By default every threshold is tried, so that nothing about the data selects one.
         if self.bound == "paper":
             return np.unique(np.quantile(signals, np.linspace(0, 1, self.grid)))
-        thresholds = (
-            curves[0].tau if len(curves) == 1 else np.union1d(*(curve.tau for curve in curves))
-        )
+        thresholds = np.unique(np.concatenate([curve.tau for curve in curves]))
         if self.ceiling is not None:
             thresholds = thresholds[thresholds <= self.ceiling]
-        return (
-            thresholds
-            if self.anchor is None
-            else np.append(self.anchor, thresholds[thresholds > self.anchor])
-        )
+        if self.anchor is None:
+            return thresholds
+        return np.append(self.anchor, thresholds[thresholds > self.anchor])
 
     def stop(self, runs: Any, *, advisor: str = "") -> Stops | dict[str, Stops]:
         """Find where the certified rule stops; as ``Certificate.stop``.

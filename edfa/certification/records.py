@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from edfa.errors import ColumnError, DataError, EmptyTableError, MismatchError, hint
@@ -177,15 +176,6 @@ class Records:
     def take(self, rows: Any) -> "Records":
         """Records of some of the rows, chosen by a mask, a slice or positions."""
         return replace(self, **{name: values[rows] for name, values in self._columns().items()})
-
-    @cached_property
-    def person_hashes(self) -> npt.NDArray[np.uint64]:
-        """A hash of each person's name, shape (people,): sorting by it gives an order that has seen
-        no loss.
-        """
-        return np.asarray(
-            pd.util.hash_array(np.array([str(person) for person in self.people], dtype=object))
-        )
 
     @classmethod
     def join(cls, *parts: "Records") -> "Records":

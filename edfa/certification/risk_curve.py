@@ -18,7 +18,7 @@ would have to pass the first bad one, which it does with probability delta.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 Target = Literal["all", "early", "act", "refused"]
-TARGETS: tuple[Target, ...] = ("all", "early", "act", "refused")
+TARGETS: tuple[Target, ...] = get_args(Target)
 EXACT = 2**52  # whole numbers below this are exact as floats too
 
 
@@ -106,7 +106,7 @@ class RiskCurve:
     trigger_signal: Float64Array
     trigger_saving: Float64Array
     trigger_first: BoolArray
-    trigger_weight: Any
+    trigger_weight: Float64Array
 
     @property
     def n(self) -> int:
@@ -188,37 +188,34 @@ def trace(runs: Runs, target: Target = "all") -> RiskCurve | None:
     # DEVIATION: Algorithm 2 hands n to the bound but averages the defined losses; n here is the
     # number of those.
     used = runs.distinct() & legal
-    run_person = runs.person[used]  # sorted
-    new = np.append(True, run_person[1:] != run_person[:-1])
-    people, person = run_person[new], np.cumsum(new) - 1
-    seeds = np.bincount(person)
-    person_of_run = np.full(len(used), -1)
-    person_of_run[used] = person
-    weight = np.zeros(len(used))
-    weight[used] = 1 / seeds[person]
-
+    people, person, seeds = np.unique(runs.person[used], return_inverse=True, return_counts=True)
+    weight = 1 / seeds[person]
+    every_run = np.arange(len(used))
+    at_end = [
+        part[used] for part in _outcomes(runs, every_run, runs.last_legal, target, stopped=False)
+    ]
     run, row = runs.running_minima()
     if not used.all():
         run, row = run[used[run]], row[used[run]]
-    at_end, at_stop = _at_end(runs, target), _at_stop(runs, row, run, target)
+    at_stop = _outcomes(runs, run, row, target, stopped=True)
+    run = (np.cumsum(used) - 1)[run]
     # As the threshold rises, a run's latest minimum triggers first and replaces the run's end; each
     # earlier minimum replaces the next-later one.
     latest = np.append(run[1:] != run[:-1], True)
-    ends = run[latest]
     lost, eligible, spent = (
-        _differences(s, e[ends], latest) for s, e in zip(at_stop, at_end, strict=True)
+        _differences(stop, end[run[latest]], latest)
+        for stop, end in zip(at_stop, at_end, strict=True)
     )
     signal = runs.signal[row]
 
     moved = np.flatnonzero((lost != 0) | (eligible != 0) | (signal == signal.max(initial=-np.inf)))
     moved = moved[np.argsort(signal[moved])]
-    tau, n_changes, change_point = _breakpoints(signal[moved])
+    levels, begins, level = np.unique(signal[moved], return_index=True, return_inverse=True)
+    n_changes = np.append(begins, len(moved))  # up to each point
     change = np.column_stack([lost[moved], eligible[moved]]) * weight[run[moved], None]
-    start: Float64Array = np.column_stack(
-        [np.bincount(person, part[used] * weight[used]) for part in at_end[:2]]
-    )
+    start = np.column_stack([np.bincount(person, part * weight) for part in at_end[:2]])
     sums = np.cumsum(np.concatenate([start.sum(axis=0)[None], change]), axis=0)[n_changes]
-    zero_one = _is_zero_one(at_end[0][used]) and _is_zero_one(at_stop[0])
+    zero_one = bool(np.isin(np.append(at_end[0], at_stop[0]), (0, 1)).all())
     conditional = target != "all"
     # everybody's mean loss is a whole number of 1/unit; 0 where counts would not be exact
     unit = int(np.lcm.reduce(np.unique(seeds).astype(object)))
@@ -227,7 +224,7 @@ def trace(runs: Runs, target: Target = "all") -> RiskCurve | None:
     losses = np.append(start[:, 0].sum(), change[:, 0])
     count = np.cumsum(np.rint(unit * losses).astype(np.int64))[n_changes] if unit else None
     return RiskCurve(
-        tau=tau,
+        tau=np.append(-np.inf, levels),
         lost=sums[:, 0] if count is None else count / unit,
         lost_count=count,
         unit=unit or 1,
@@ -236,51 +233,47 @@ def trace(runs: Runs, target: Target = "all") -> RiskCurve | None:
         conditional=conditional,
         people=people,
         start=start,
-        change_point=change_point,
-        change_person=person_of_run[run[moved]],
+        change_point=level + 1,
+        change_person=person[run[moved]],
         change=change,
-        full_cost=float(at_end[2][used] @ weight[used] / len(people)),
+        full_cost=float(at_end[2] @ weight / len(people)),
         trigger_signal=signal,
         trigger_saving=-spent,
         trigger_first=latest,
-        trigger_weight=weight[run] if np.ptp(seeds) else np.float64(1 / seeds[0]),
+        trigger_weight=weight[run],
     )
 
 
-def _at_stop(
-    runs: Runs, row: Int64Array, run: Int64Array, target: Target
+def _outcomes(
+    runs: Runs, run: Int64Array, row: Int64Array, target: Target, *, stopped: bool
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Loss, eligibility (0 or 1) and cost of each ``run`` if its signal stops it at ``row``; all
-    (triggers,).
+    """Loss, eligibility (0 or 1) and cost of each of some runs; each of shape (len(run),).
 
-    A stop at the last step of a run is not early.
+    Parameters
+    ----------
+    runs
+        All runs.
+    run, row
+        Which runs, and the row whose plan each of them takes (-1: none).
+    target
+        As in ``trace``. A stop at the last step of a run is not early.
+    stopped
+        Whether the signal stops the run at ``row``. Otherwise it goes to its end and pays for
+        everything, and nobody tells the person to act.
     """
-    loss, spent = runs.loss[row], runs.spent[row]
-    if target in ("all", "act"):
-        return loss, np.ones(len(row)), spent
-    # DEVIATION: the paper promises something to "early-stopping users" and bounds the risk of all;
-    # this is its promise.
-    eligible = row < runs.end[run] if target == "early" else _refused(runs)[row]
-    return eligible * loss, eligible.astype(np.float64), spent
-
-
-def _at_end(runs: Runs, target: Target) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Loss, eligibility (0 or 1) and cost of every run if nothing stops it; all (runs,).
-
-    Such a run pays for everything and takes the plan of its last legal step; nobody tells it to
-    act. Runs without a legal step are not read.
-    """
-    eligible = np.full(len(runs.start), target not in ("early", "act"))
     if target == "refused":
-        eligible = _refused(runs)[runs.last_legal]
-    loss = np.where(eligible & (runs.last_legal >= 0), runs.loss[runs.last_legal], 0.0)
-    return loss, eligible.astype(np.float64), runs.spent[runs.end]
-
-
-def _refused(runs: Runs) -> BoolArray:
-    if runs.refused is None:
-        raise DataError("target='refused' needs the column 'refused' in the records")
-    return runs.refused
+        if runs.refused is None:
+            raise DataError("target='refused' needs the column 'refused' in the records")
+        eligible = runs.refused[row]
+    elif target == "early":
+        # DEVIATION: the paper promises something to "early-stopping users" and bounds the risk of
+        # all; this is its promise.
+        eligible = (row < runs.end[run]) & stopped
+    else:
+        eligible = np.full(len(row), stopped or target == "all")
+    loss = np.where(eligible & (row >= 0), runs.loss[row], 0.0)
+    spent = runs.spent[row if stopped else runs.end[run]]
+    return loss, eligible.astype(np.float64), spent
 
 
 def _differences(at_stop: Float64Array, at_end: Float64Array, latest: BoolArray) -> Float64Array:
@@ -293,19 +286,6 @@ def _differences(at_stop: Float64Array, at_end: Float64Array, latest: BoolArray)
     before[:-1] = at_stop[1:]
     before[latest] = at_end
     return at_stop - before
-
-
-def _breakpoints(signals: Float64Array) -> tuple[Float64Array, Int64Array, Int64Array]:
-    """From sorted signals: the thresholds (-inf first), the number of changes up to each, and each
-    change's point.
-    """
-    new = np.append(True, signals[1:] != signals[:-1]) if len(signals) else np.zeros(0, dtype=bool)
-    begins = np.flatnonzero(new)
-    return np.append(-np.inf, signals[begins]), np.append(begins, len(signals)), np.cumsum(new)
-
-
-def _is_zero_one(values: Float64Array) -> bool:
-    return bool(np.all((values == 0) | (values == 1)))
 
 
 BETS_AT_A_TIME = 2**17  # people times thresholds of one block
@@ -418,27 +398,37 @@ class RiskTest:
 
 @dataclass(frozen=True, eq=False)
 class FixedSequenceResult:
-    """The outcome of testing ``thresholds`` in rising order on a risk curve.
+    """The outcome of testing ``thresholds`` in rising order on one or more risk curves.
 
-    ``points`` are the thresholds' points on the curve, ``passed`` is how many passed before the
-    first failure, and ``grid_free`` says whether the thresholds were all there are, rather than a
-    grid. ``also`` is a second curve that the same thresholds had to pass, ``ceiling`` the largest
-    threshold that may be used.
+    Parameters
+    ----------
+    curves
+        The curves whose risk has to be at most alpha at a threshold that passes; the first is that
+        of the people whom the promise is about.
+    test
+        The test that was used on each of them.
+    thresholds, points
+        What was tested, rising, and its points on the first curve; (thresholds,).
+    passed
+        How many passed on all curves before the first failure.
+    grid_free
+        Whether the thresholds were all there are, rather than a grid.
+    ceiling
+        The largest threshold that may be used.
     """
 
-    curve: RiskCurve
+    curves: tuple[RiskCurve, ...]
     test: RiskTest
     thresholds: Float64Array
     points: Int64Array
     passed: int
     grid_free: bool
-    also: RiskCurve | None = None
     ceiling: float | None = None
 
     @property
-    def curves(self) -> tuple[RiskCurve, ...]:
-        """The curves that the thresholds had to pass."""
-        return (self.curve,) if self.also is None else (self.curve, self.also)
+    def curve(self) -> RiskCurve:
+        """The curve of the people whom the promise is about."""
+        return self.curves[0]
 
     @property
     def complete(self) -> bool:
