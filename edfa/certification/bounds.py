@@ -20,14 +20,14 @@ References: Bates et al. 2021 (RCPS); Bentkus 2004; Angelopoulos et al. 2021 (Le
 Waudby-Smith and Ramdas 2024 (predictable plug-in bets).
 """
 
-from collections.abc import Iterable
-from typing import Any, Literal
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy import special
 
 from edfa.errors import SettingError, hint
-from edfa.typing import Float64Array, Int64Array
+from edfa.typing import BoolArray, Float64Array, Int64Array
 
 __all__ = [
     "BOUNDS",
@@ -44,7 +44,9 @@ __all__ = [
     "hb_p_value",
     "hb_ucb",
     "log_capital",
+    "lower_bound",
     "p_value",
+    "smallest_ruled_out",
     "upper_bound",
     "wsr_p_value",
     "wsr_ucb",
@@ -98,7 +100,7 @@ def first_where(values: Any, mask: Any) -> Any:
 
 Bound = Literal["hb", "hb_kl", "cp", "wsr", "hoeffding"]
 Form = Literal["quadratic", "kl"]
-BOUNDS: tuple[Bound, ...] = ("hb", "hb_kl", "cp", "wsr", "hoeffding")
+BOUNDS: tuple[Bound, ...] = get_args(Bound)
 COUNT_BOUNDS = ("hb", "hb_kl", "cp", "hoeffding")  # those that need the number of losses alone
 ROUNDING = 1e-9  # n * risk within this of a whole number, per person, is that number
 HALVINGS = 60  # of an interval of length 1: past float64
@@ -220,13 +222,22 @@ def upper_bound(
     tail = check_level("delta", delta)
     if bound == "cp":
         return _binomial_ucb(count, size, tail)
-    if bound == "hb_kl":
-        upper = _kl_ucb(mean, size, tail)
+    if bound == "hb_kl":  # the largest mu with n * KL(mean, mu) <= log(1/delta)
+        upper = smallest_ruled_out(
+            lambda mu: size * _divergence(mean, mu, kl=True) >= -np.log(tail), mean, 1.0
+        )
     else:
         upper = mean + np.sqrt(-np.log(tail) / (2 * size))
     if bound != "hoeffding":
         upper = np.minimum(upper, _binomial_ucb(count, size, tail / np.e))
     return np.minimum(upper, 1.0)
+
+
+def lower_bound(bound: str, delta: Any, n: Any, risk: Any) -> Float64Array:
+    """Lower bound of one of ``COUNT_BOUNDS``: the upper bound of the share without a loss, turned
+    round.
+    """
+    return np.asarray(1 - upper_bound(bound, delta, n, risk=1 - risk))
 
 
 def wsr_p_value(losses: Any, mu: Any, delta: float = 0.05, horizon: int | None = None) -> Any:
@@ -273,12 +284,12 @@ def wsr_ucb(losses: Any, delta: float = 0.05, horizon: int | None = None) -> Any
     """
     values = _check_losses(losses)
     tail = float(check_level("delta", delta))
-    low, high = np.zeros(values.shape[:-1]), np.ones(values.shape[:-1])
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        ruled_out = log_capital(values, middle, tail, horizon).max(axis=-1) >= -np.log(tail)
-        low, high = np.where(ruled_out, low, middle), np.where(ruled_out, middle, high)
-    return high[()]
+
+    def ruled_out(mu: Float64Array) -> BoolArray:
+        capital = log_capital(values, mu, tail, horizon).max(axis=-1)
+        return np.asarray(capital >= -np.log(tail))
+
+    return smallest_ruled_out(ruled_out, 0.0, 1.0)[()]
 
 
 def log_capital(
@@ -387,18 +398,27 @@ def _divergence(mean: Float64Array, mu: Float64Array, *, kl: bool) -> Float64Arr
     return np.where(above == mean, 0.0, divergence)
 
 
-def _kl_ucb(mean: Float64Array, n: Int64Array, delta: Float64Array) -> Float64Array:
-    """The largest mu with n * KL(mean, mu) <= log(1/delta); the upper end of the last interval, so
-    never too small.
+def smallest_ruled_out(
+    ruled_out: Callable[[Float64Array], BoolArray], low: Any, high: Any, halvings: int = HALVINGS
+) -> Float64Array:
+    """The smallest means that a test rules out, by halving intervals, rounded up.
+
+    Parameters
+    ----------
+    ruled_out
+        Whether the test rules out each of some means; arrays of one shape. A mean above one that is
+        ruled out must be ruled out, too.
+    low, high
+        The ends of the intervals to look in, as numbers or arrays; the upper end is taken as ruled
+        out.
+    halvings
+        How often each interval is halved.
     """
-    low, high = np.broadcast_arrays(
-        mean, np.ones(np.broadcast_shapes(mean.shape, n.shape, delta.shape))
-    )
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        beyond = n * _divergence(mean, middle, kl=True) >= -np.log(delta)
-        low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
-    return high
+    for _ in range(halvings):
+        middle = np.asarray((low + high) / 2)
+        out = ruled_out(middle)
+        low, high = np.where(out, low, middle), np.where(out, middle, high)
+    return np.asarray(high)
 
 
 def floor(alpha: float, delta: float = 0.05, bound: str = "hb") -> int:
@@ -408,13 +428,11 @@ def floor(alpha: float, delta: float = 0.05, bound: str = "hb") -> int:
     [78, 38, 18, 12]
     """
     check_test(alpha, delta, bound)
-    low, high = (
-        0,
-        int(np.ceil(-np.log(delta) / (2 * alpha**2))) + 1,
-    )  # Hoeffding alone passes at the upper end
+    low, high = 0, int(np.ceil(-np.log(delta) / (2 * alpha**2))) + 1  # enough by Hoeffding alone
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (
-            (low, middle) if p_value(bound, alpha, middle, losses=0) <= delta else (middle, high)
-        )
+        if p_value(bound, alpha, middle, losses=0) <= delta:
+            high = middle
+        else:
+            low = middle
     return high

@@ -43,57 +43,70 @@ def promise_in_words(
     loss: Loss,
     target: Target,
     reference: Reference,
-    **parts: str,
+    share: float,
+    within: str = "",
 ) -> str:
-    """What is promised, to whom, and against what; ``parts`` are ``share`` and, with a group,
-    ``within``.
+    """What is promised, to whom, and against what, without a full stop.
+
+    Parameters
+    ----------
+    language
+        "en" or "de".
+    loss, target, reference
+        What counts as a failure, whom the promise is about, and what plans are held against; each
+        has its words in the section ``formal.<loss>`` of the language file.
+    share
+        The largest share of people who fail.
+    within
+        The group of people, in words; empty: everybody.
     """
-    section = "formal" if loss == "recourse" else f"formal.{loss}"
-    whom, later = (say(f"{section}.{name}", language) for name in (target, reference))
-    return say(
-        f"{section}.promise", language, **{"within": "", "whom": whom, "later": later} | parts
-    )
+    section = f"formal.{loss}."
+    whom, later = (say(section + name, language) for name in (target, reference))
+    most = _digits(share, language)
+    return say(f"{section}promise", language, within=within, whom=whom, share=most, later=later)
 
 
 def _promise(certificate: "Certificate", language: str) -> str:
-    c = certificate
-    parts = {"share": _digits(c.alpha, language), "within": _within(c, language)}
-    promise = promise_in_words(language, c.loss, c.target, c.reference, **parts)
+    """The promise and everything that qualifies it, as sentences."""
+    c, more = certificate, dict[str, dict[str, str]]()
+    promise = promise_in_words(
+        language, c.loss, c.target, c.reference, c.alpha, _within(c, language)
+    )
     if c.include_last_step and c.loss != "recourse":
-        promise = say("formal.include_last_step", language, promise=promise)
-    promise = say("formal.sure", language, promise=promise, delta=_digits(c.delta, language))
-    if c.ceiling is not None:
-        key, limit = "ceiling", {"most": c.ceiling}
-        if c.signal == "survival":
-            key, limit = "survival_floor", {"least": 1 - c.ceiling}
-        words = {name: _digits(value, language) for name, value in limit.items()}
-        promise = say(f"formal.{key}", language, promise=promise, **words)
+        more["include_last_step"] = {}
+    more["sure"] = {"delta": _digits(c.delta, language)}
+    if c.ceiling is not None and c.signal == "survival":
+        more["survival_floor"] = {"least": _digits(1 - c.ceiling, language)}
+    elif c.ceiling is not None:
+        more["ceiling"] = {"most": _digits(c.ceiling, language)}
     if c.rules:
-        promise = say("formal.rules", language, promise=promise, rules=listed(c.rules, language))
-    return say("formal.model", language, promise=promise, model=c.model) if c.model else promise
+        more["rules"] = {"rules": listed(c.rules, language)}
+    if c.model:
+        more["model"] = {"model": c.model}
+    for key, words in more.items():
+        promise = say(f"formal.{key}", language, promise=promise, **words)
+    return promise
 
 
 def _within(certificate: "Certificate", language: str) -> str:
-    return (
-        "" if certificate.group is None else say("formal.within", language, group=certificate.group)
-    )
+    group = certificate.group
+    return "" if group is None else say("formal.within", language, group=group)
 
 
 def _why_not(certificate: "Certificate", language: str) -> str:
+    """Why nothing is promised, as a part of a sentence."""
     c = certificate
     if c.status == "undefined":
         return say("formal.undefined", language, people=number(c.people, language))
     if not c.asked and c.target == "early":
         return say("formal.nothing_asked", language)
+    people = number(c.n, language)
     if c.target in ("early", "act") and not c.risk and c.bound == 1:
-        whom = say(
-            f"{'formal' if c.loss == 'recourse' else f'formal.{c.loss}'}.{c.target}", language
-        )
-        return say("formal.nobody", language, whom=whom, n=number(c.n, language))
-    risk = max(
-        c.risk or 0.0, c.act_risk or 0.0
-    )  # whichever of the two stands in the way, it is not the smaller
-    seen = say("formal.seen", language, risk=_digits(risk, language), n=number(c.n, language))
+        whom = say(f"formal.{c.loss}.{c.target}", language)
+        return say("formal.nobody", language, whom=whom, n=people)
+    # whichever of the two stands in the way, it is not the smaller
+    risk = max(c.risk or 0.0, c.act_risk or 0.0)
+    seen = say("formal.seen", language, risk=_digits(risk, language), n=people)
     more = "" if c.n_more is None else number(c.n_more, language)
     key = "risk_limited" if c.status == "risk_limited" else "data_limited" if more else "too_near"
     return say(f"formal.{key}", language, seen=seen, share=_digits(c.alpha, language), more=more)
@@ -343,9 +356,7 @@ class Certificate(Guarantee):
 
     def frame(self) -> pd.DataFrame:
         """The curve as a table, one row per threshold."""
-        return pd.DataFrame(
-            [asdict(point) for point in self.curve], columns=[f.name for f in fields(Point)]
-        )
+        return pd.DataFrame(list(self.curve), columns=[field.name for field in fields(Point)])
 
     def draw(self, ax: "Axes") -> "Axes":
         """Draw risk and bound against the mean cost, with alpha and the certified rule."""
@@ -362,18 +373,18 @@ class Certificate(Guarantee):
 
     def _repr_html_(self) -> str:
         names = "zone tau risk bound alpha delta n people n_more cost method target".split()
-        values = [(name, getattr(self, name)) for name in names]
+        values = {name: getattr(self, name) for name in names}
         rows = [
-            (n, f"{v:.4g}" if isinstance(v, float) else str(v)) for n, v in values if v is not None
+            (name, f"{value:.4g}" if isinstance(value, float) else str(value))
+            for name, value in values.items()
+            if value is not None
         ]
-        curve = (
-            [html.figure(self.draw, "Risk and its bound against the mean cost")]
-            if self.curve
-            else []
-        )
+        curve = html.Markup()
+        if self.curve:
+            curve = html.figure(self.draw, "Risk and its bound against the mean cost")
         return html.fragment(
             html.paragraph(self.sentence),
-            *curve,
+            curve,
             html.definition_table(rows),
             html.bullet_list(self.warnings),
         )

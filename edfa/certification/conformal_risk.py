@@ -56,9 +56,7 @@ class ConformalRiskCertificate(Guarantee):
         """The promise in words; or why there is none."""
         if not self.certified:
             return f"No certificate: the {self.n} people with a plan allow none to be issued."
-        promise = promise_in_words(
-            "en", self.loss, "all", self.reference, share=f"{self.alpha:.4g}"
-        )
+        promise = promise_in_words("en", self.loss, "all", self.reference, self.alpha)
         return f"{promise}, on average over calibration samples."
 
     def stop(self, runs: Any, *, advisor: str = "") -> Stops:

@@ -7,7 +7,7 @@ for it, ``stop_at`` applies it.
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import narwhals as nw
 import numpy as np
@@ -31,7 +31,7 @@ Reference = Literal["trajectory_end", "all_features", "retrained"]
 REFERENCES: tuple[Reference, ...] = ("retrained", "all_features", "trajectory_end")
 """What plans may be held against, the strongest first."""
 Loss = Literal["recourse", "let_down"]
-LOSSES: tuple[Loss, ...] = ("recourse", "let_down")
+LOSSES: tuple[Loss, ...] = get_args(Loss)
 NEEDED = ("person", "seed", "step", "spent", "signal", "loss", "legal")
 OPTIONAL = ("group", "refused", "wasted")
 NAMES = ("advisor", "signal_name", "reference", "loss_name")  # what all rows have in common
@@ -131,8 +131,8 @@ class Records:
         return len(self.step)
 
     def __repr__(self) -> str:
-        runs = len({*zip(self.code.tolist(), self.seed.tolist(), strict=True)})
-        return f"Records({len(self.people)} people, {runs} runs, {len(self)} steps)"
+        runs = Runs.from_records(self).start
+        return f"Records({len(self.people)} people, {len(runs)} runs, {len(self)} steps)"
 
     @classmethod
     def from_frame(
@@ -245,9 +245,8 @@ class Records:
         label = pd.factorize(group)[0]  # -1: missing
         if (label < 0).any():
             raise DataError(f"person {_to_python(self.person[np.argmin(label)])!r} has no group")
-        first_label = np.empty(len(self.people), dtype=label.dtype)
-        first_label[self.code[::-1]] = label[::-1]  # the first row is written last
-        differs = label != first_label[self.code]
+        first = np.unique(self.code, return_index=True)[1]
+        differs = label != label[first][self.code]
         if differs.any():
             raise DataError(
                 f"person {_to_python(self.person[np.argmax(differs)])!r} is in two groups"
@@ -269,16 +268,14 @@ def _as_column(name: str, values: Any) -> AnyArray:
     column = np.asarray(values)
     if name in ("person", "group"):
         return column if column.dtype.kind in "iuU" else column.astype(object)
-    dtype, kinds = {
-        "seed": (np.int64, "iuf"),
-        "step": (np.int64, "iuf"),
-        "legal": (np.bool_, "b"),
-        "refused": (np.bool_, "b"),
-        "wasted": (np.bool_, "b"),
-    }.get(name, (np.float64, "iufb"))
+    dtype, kinds = np.dtype(np.float64), "iufb"
+    if name in ("seed", "step"):
+        dtype, kinds = np.dtype(np.int64), "iuf"
+    elif name in ("legal", "refused", "wasted"):
+        dtype, kinds = np.dtype(np.bool_), "b"
     if column.size and column.dtype.kind not in kinds:
-        raise ColumnError(f"{name} holds {column.dtype} where {np.dtype(dtype).name} is due")
-    if dtype is np.int64 and np.any(np.mod(column, 1) != 0):
+        raise ColumnError(f"{name} holds {column.dtype} where {dtype.name} is due")
+    if dtype.kind == "i" and np.any(np.mod(column, 1) != 0):
         raise ColumnError(f"{name} holds numbers that are not whole")
     return column.astype(dtype, copy=False)
 
@@ -308,18 +305,13 @@ class Runs:
     loss: Float64Array
     spent: Float64Array
     refused: BoolArray | None
-    wasted: BoolArray | None = None
+    wasted: BoolArray | None
 
     @classmethod
     def from_records(cls, records: Records) -> "Runs":
         """Sort ``records`` into runs."""
-        rows = records.order
-        code, seed, refused, wasted = (
-            records.code[rows],
-            records.seed[rows],
-            records.refused,
-            records.wasted,
-        )
+        rows, refused, wasted = records.order, records.refused, records.wasted
+        code, seed = records.code[rows], records.seed[rows]
         first = np.concatenate([[True], (code[1:] != code[:-1]) | (seed[1:] != seed[:-1])])
         start = np.flatnonzero(first)
         return cls(
@@ -333,28 +325,6 @@ class Runs:
             spent=records.spent[rows],
             refused=None if refused is None else refused[rows],
             wasted=None if wasted is None else wasted[rows],
-        )
-
-    @classmethod
-    def from_signals(cls, signals: Any) -> "Runs":
-        """Runs of one person each, of whom nothing but the signals is known, (runs, steps)."""
-        matrix = np.atleast_2d(np.asarray(signals, dtype=np.float64))
-        if matrix.ndim != 2 or not matrix.size:
-            raise DataError(
-                f"signals have one row a run and one column a step, not the shape {matrix.shape}"
-            )
-        n, steps = matrix.shape
-        unknown = np.full(matrix.size, np.nan)
-        return cls(
-            person=np.arange(n),
-            seed=np.zeros(n, dtype=np.int64),
-            start=np.arange(0, matrix.size, steps),
-            length=np.full(n, steps),
-            step=np.tile(np.arange(steps), n),
-            signal=np.where(np.isnan(matrix), np.inf, matrix).ravel(),
-            loss=unknown,
-            spent=unknown,
-            refused=None,
         )
 
     @cached_property
@@ -463,17 +433,27 @@ def stop_at(runs: Any, tau: float, sentence: str) -> Stops:
     sentence
         The guarantee of the rule; empty: it has none.
     """
-    if isinstance(runs, Records):
-        ordered, people = Runs.from_records(runs), runs.people
-    else:
-        ordered = Runs.from_signals(runs)
-        people = ordered.person
+    records = runs if isinstance(runs, Records) else _records_of_signals(runs)
+    ordered = Runs.from_records(records)
     row, triggered = ordered.stops(tau)
+    spent = ordered.spent[np.where(triggered, row, ordered.end)]
     return Stops(
-        people[ordered.person],
+        records.people[ordered.person],
         ordered.seed,
         np.where(row >= 0, ordered.step[row], -1),
-        ordered.spent[np.where(triggered, row, ordered.end)],
+        spent if records is runs else np.full_like(spent, np.nan),
         triggered,
         sentence,
     )
+
+
+def _records_of_signals(signals: Any) -> Records:
+    """Records, with no costs, of signals of shape (runs, steps): one run of each person."""
+    matrix = np.atleast_2d(np.asarray(signals, dtype=np.float64))
+    if matrix.ndim != 2 or not matrix.size:
+        raise DataError(
+            f"signals have one row a run and one column a step, not the shape {matrix.shape}"
+        )
+    person, step = (index.ravel() for index in np.indices(matrix.shape))
+    signal, zeros = matrix.ravel(), np.zeros(matrix.size)
+    return Records(person, zeros, step, zeros, signal, None, legal=signal < np.inf)

@@ -26,10 +26,10 @@ from edfa.certification.bounds import (
     HALVINGS,
     Bound,
     cp_p_value,
-    cp_ucb,
-    hb_ucb,
     log_capital,
+    lower_bound,
     p_value,
+    smallest_ruled_out,
     upper_bound,
     wsr_p_value,
 )
@@ -343,30 +343,26 @@ class RiskTest:
             )
         p_values = self._p_value_function(curve, points)
         passed = p_values(np.full(len(points), self.alpha)) <= self.delta
-        low, high = np.where(passed, 0.0, self.alpha), np.where(passed, self.alpha, 1.0)
-        for _ in range(HALVINGS // 2):
-            middle = (low + high) / 2
-            ruled_out = p_values(middle) <= self.delta
-            low, high = np.where(ruled_out, low, middle), np.where(ruled_out, middle, high)
-        return high
+        return smallest_ruled_out(
+            lambda mu: p_values(mu) <= self.delta,
+            np.where(passed, 0.0, self.alpha),
+            np.where(passed, self.alpha, 1.0),
+            HALVINGS // 2,
+        )
 
     def surely_above(self, curve: RiskCurve, point: int) -> bool:
         """Whether a lower bound of the risk at ``point`` exceeds alpha, so that more people cannot
         help.
         """
-        successes = curve.n - curve.lost[point] - (curve.n - curve.eligible[point]) * self.alpha
-        people, exact = curve.n, curve.binary
-        if exact and curve.conditional:
-            people, successes = (
-                round(curve.eligible[point]),
-                curve.eligible[point] - curve.lost[point],
-            )
+        lost, eligible, people = curve.lost[point], curve.eligible[point], curve.n
+        successes = people - lost - (people - eligible) * self.alpha
+        if curve.binary and curve.conditional:
+            people, successes = round(eligible), eligible - lost
         if not people:
             return False
-        upper = cp_ucb if exact else hb_ucb
-        return bool(
-            1 - upper(np.clip(successes / people, 0.0, 1.0), people, self.delta) > self.alpha
-        )
+        share = float(np.clip(successes / people, 0.0, 1.0))
+        bound = "cp" if curve.binary else "hb"
+        return bool(lower_bound(bound, self.delta, people, 1 - share) > self.alpha)
 
     def bet_order(self, curve: RiskCurve) -> Int64Array:
         """The positions of people on the curve, in the order in which they are bet on."""
@@ -498,12 +494,9 @@ def _count_passed_by_betting(test: RiskTest, curve: RiskCurve, points: Int64Arra
     order = test.bet_order(curve)
     rank = np.empty(curve.n, dtype=np.int64)
     rank[order] = np.arange(curve.n)
-    slot = np.searchsorted(
-        points, curve.change_point
-    )  # the first of ``points`` that sees each change
-    fill = np.array(
-        [1.0, -test.alpha]
-    )  # people whom the target is not about count as a loss of alpha
+    slot = np.searchsorted(points, curve.change_point)  # the first point that sees each change
+    slot = slot[slot < len(points)]
+    fill = np.array([1.0, -test.alpha])  # who is not eligible counts as a loss of alpha
     losses = (curve.start @ fill + test.alpha)[order]
     change, changed_rank = curve.change @ fill, rank[curve.change_person]
     done = int(np.searchsorted(slot, 0, side="right"))
@@ -513,9 +506,9 @@ def _count_passed_by_betting(test: RiskTest, curve: RiskCurve, points: Int64Arra
     # first threshold.
     while True:
         # Enough changes that about BETS_AT_A_TIME / prefix of them fall within the prefix.
-        end = _end_of_block(
-            slot, done, len(points), max(BETS_AT_A_TIME // prefix, 8) * curve.n // prefix
-        )
+        size = max(BETS_AT_A_TIME // prefix, 8) * curve.n // prefix
+        block = slot[done : done + size]
+        end = int(np.searchsorted(slot, block[-1], side="right")) if len(block) else done
         near = np.flatnonzero(changed_rank[done:end] < prefix) + done
         slots, row = np.unique(slot[near], return_inverse=True)
         rows = np.zeros((len(slots) + 1, prefix))
@@ -528,19 +521,9 @@ def _count_passed_by_betting(test: RiskTest, curve: RiskCurve, points: Int64Arra
         if passed.all():
             np.add.at(losses, changed_rank[done:end], change[done:end])
             done = end
-            if done == len(slot) or slot[done] >= len(points):
+            if done == len(slot):
                 return len(points)
         elif prefix < curve.n:
             prefix = min(2 * prefix, curve.n)
         else:
             return int(np.append(0, slots)[np.argmin(passed)])
-
-
-def _end_of_block(slot: Int64Array, done: int, n_points: int, size: int) -> int:
-    """The end of the next changes to look at: whole thresholds, about ``size`` changes from
-    ``done`` on.
-    """
-    if done == len(slot) or slot[done] >= n_points:
-        return done
-    last = min(slot[min(done + size, len(slot)) - 1], n_points - 1)
-    return int(np.searchsorted(slot, last, side="right"))

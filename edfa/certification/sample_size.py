@@ -18,9 +18,8 @@ from edfa.certification.bounds import (
     check_level,
     check_share,
     check_test,
-    cp_ucb,
     floor,
-    hb_ucb,
+    lower_bound,
     p_value,
 )
 from edfa.errors import ColumnError, hint
@@ -85,24 +84,20 @@ def n_required(alpha: float, r0: float, delta: float = 0.05, bound: str = "hb") 
     return Required(closed, first, stable, least)
 
 
-def critical_losses(
-    n: Any, alpha: float, delta: float = 0.05, bound: str = "hb", m: int = 1
-) -> Any:
-    """The largest number of lost runs that still certifies; -1 if not even 0 does.
+def critical_losses(n: Any, alpha: float, delta: float = 0.05, bound: str = "hb") -> Any:
+    """The largest number of people with a loss that still certifies; -1 if not even 0 does.
 
-    ``n`` is a number of people or an array of them, ``m`` the number of runs per person.
+    ``n`` is a number of people or an array of them; the result has its shape.
 
     >>> critical_losses([30, 100, 500], 0.2)
     array([ 1, 11, 81])
     """
     check_test(alpha, delta, bound)
     people = np.asarray(n, dtype=np.int64)
-    low, high = np.full(people.shape, -1), people * m
+    low, high = np.full(people.shape, -1), people
     while np.any(high - low > 1):
-        middle = (
-            low + high + 1
-        ) // 2  # above low, so never negative; high where nothing is left between
-        passed = p_value(bound, alpha, people, losses=middle, m=m) <= delta
+        middle = (low + high + 1) // 2  # above low, so never negative
+        passed = p_value(bound, alpha, people, losses=middle) <= delta
         low, high = np.where(passed, middle, low), np.where(passed, high, middle)
     return low[()]
 
@@ -180,8 +175,7 @@ def zones(table: Any, alpha: float, delta: float = 0.05, bound: str = "hb") -> p
             raise ColumnError(f"zones need a column {name!r}{hint(name, frame.columns)}")
     people, risks = frame["n"].to_numpy(), frame["risk"].to_numpy(dtype=np.float64)
     passed = p_value(bound, alpha, people, risk=risks) <= delta
-    upper = cp_ucb if bound == "cp" else hb_ucb
-    hopeless = 1 - np.asarray(upper(1 - risks, people, delta)) > alpha
+    hopeless = lower_bound("cp" if bound == "cp" else "hb", delta, people, risks) > alpha
     needed = [n_required(alpha, float(r), delta, bound) for r in risks]
     frame["zone"] = np.select([passed, hopeless], ["certified", "risk_limited"], "data_limited")
     for name in ("closed_form", "first", "stable"):

@@ -337,16 +337,16 @@ def certificate(
     c = certificate
     if not c.certified:
         return ""
-    told = c.loss == "let_down"  # a promise to people who are told to act
-    whom, later = ("told.", "judged.") if told else ("", "")
-    within = "" if c.group is None else phrases.quoted(c.group, language)
+    acting = c.target in ("early", "act")  # the promise is to people who are told to act
+    told = c.loss == "let_down"
+    group = None if c.group is None else phrases.quoted(c.group, language)
     parts = {
-        "whom": say(f"certificate.{whom}{c.target}", language),
-        "later": say(f"certificate.{later}{c.reference}", language),
-        "within": within and say("certificate.within", language, group=within),
+        "whom": say(f"certificate.{c.loss}.{c.target}", language),
+        "later": say(f"certificate.{c.loss}.{c.reference}", language),
+        "within": say("certificate.within", language, group=group) if group else "",
         **_of_people(c.alpha, language),
     }
-    sentences = [say("certificate.let_down" if told else "certificate.promise", language, **parts)]
+    sentences = [say(f"certificate.{c.loss}.promise", language, **parts)]
     cases = phrases.cases(language, c.wasted) if told and c.wasted else None
     if cases:
         sentences.append(say("certificate.wasted", language, cases=cases[0]))
@@ -356,11 +356,10 @@ def certificate(
         sentences.append(say("certificate.everybody", language))
     if c.rules:
         sentences.append(say("certificate.rules", language))
-    if told and c.target in ("early", "act"):
-        sentences.append(say("certificate.no_credit", language))
     people = c.n  # on whom the test rests
-    if told and c.triggered is not None and c.target not in ("all", "refused"):
-        people = round(c.triggered * c.n)
+    if told and acting:
+        sentences.append(say("certificate.no_credit", language))
+        people = c.n if c.triggered is None else round(c.triggered * c.n)
     number, risk = phrases.number(people, language), _of_people(c.delta, language)
     sentences.append(say("certificate.sure", language, people=number, **risk))
     if made_for is not None:
