@@ -71,7 +71,7 @@ def choice_keys(choices: Sequence[Answer]) -> list[str]:
     >>> choice_keys(["own", "rent"]), choice_keys([-1, 0, 1])
     (['1', '2'], ['-1', '0', '1'])
     """
-    if all(_as_number(choice) is not None for choice in choices):
+    if all(phrases.as_number(choice) is not None for choice in choices):
         return [exact_text(choice) for choice in choices]
     return [str(i) for i in range(1, len(choices) + 1)]
 
@@ -87,7 +87,7 @@ def words_of(feature: Feature, level: Answer, language: str) -> str:
 
 def _level(text: str, feature: Feature, levels: Sequence[Answer], language: str) -> Answer:
     """The level that a text names."""
-    typed, keys, number = text.casefold(), choice_keys(levels), _as_number(text)
+    typed, keys, number = text.casefold(), choice_keys(levels), phrases.as_number(text)
     names = [
         {exact_text(level).casefold(), words_of(feature, level, language).casefold()}
         for level in levels
@@ -197,13 +197,6 @@ def _error(key: str, text: str, language: str) -> FactError:
     return FactError(
         say(f"answer.{key}", language, text=phrases.quoted(text, language), example=example)
     )
-
-
-def _as_number(level: Answer) -> float | None:
-    try:
-        return float(level)
-    except ValueError:
-        return None
 
 
 def _whole(number: float) -> int | float:

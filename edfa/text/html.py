@@ -89,7 +89,7 @@ def page(title: str, *parts: Markup, language: str = "en") -> str:
 
 def heading(text: object, level: int) -> Markup:
     """A heading of level 1 to 6."""
-    return Markup("<h{0}>{1}</h{0}>").format(level, escaped(text))
+    return Markup("<h{0}>{1}</h{0}>").format(level, text)
 
 
 def paragraph(*texts: object) -> Markup:
@@ -99,7 +99,7 @@ def paragraph(*texts: object) -> Markup:
 
 def bullet_list(items: Iterable[object]) -> Markup:
     """A bullet list; without items, nothing."""
-    entries = _joined(Markup("<li>{}</li>").format(escaped(item)) for item in items)
+    entries = _joined(Markup("<li>{}</li>").format(item) for item in items)
     return Markup("<ul>{}</ul>").format(entries) if entries else Markup()
 
 
@@ -128,7 +128,7 @@ def _table_row(values: Sequence[object], classes: Sequence[str]) -> Markup:
 def definition_table(rows: Iterable[tuple[object, object]], caption: object = "") -> Markup:
     """A table of two columns, names and their values, without a header row."""
     template = Markup('<tr><th scope="row">{}</th><td>{}</td></tr>')
-    body = _joined(template.format(escaped(name), escaped(value)) for name, value in rows)
+    body = _joined(template.format(name, escaped(value)) for name, value in rows)
     return Markup("<table>{}<tbody>{}</tbody></table>").format(_caption(caption), body)
 
 
@@ -153,7 +153,7 @@ def figure(
     try:
         return draw_svg(draw, title, size)
     except MissingExtraError:
-        return Markup("<p>{}: <code>pip install 'edfa[plots]'</code></p>").format(escaped(title))
+        return Markup("<p>{}: <code>pip install 'edfa[plots]'</code></p>").format(title)
 
 
 def draw_svg(draw: Callable[["Axes"], object], title: object, size: tuple[float, float]) -> Markup:
@@ -187,4 +187,4 @@ def draw_svg(draw: Callable[["Axes"], object], title: object, size: tuple[float,
     trusted = [Markup(part) for part in (attributes, inner)]  # noqa: S704 - matplotlib escapes its text
     # What matplotlib paints black without saying so has the fill of the whole drawing.
     template = Markup('<svg role="img" fill="currentColor" {}><title>{}</title>{}')
-    return template.format(trusted[0], escaped(title), trusted[1])
+    return template.format(trusted[0], title, trusted[1])

@@ -22,6 +22,7 @@ __all__ = [
     "ONE_BOUND",
     "TWO_BOUNDS",
     "Conjunction",
+    "as_number",
     "bounded",
     "cases",
     "counts",
@@ -138,9 +139,7 @@ def percent(share: float, language: str, digits: int = 0) -> str:
     >>> percent(0.431, "en"), percent(0.9999, "en"), percent(0.0001, "de")
     ('43%', 'more than 99%', 'weniger als 1\\xa0%')
     """
-    amount, bound = _hundredths(share, digits)
-    text = say("percent", language, number=number(amount, language))
-    return say(bound, language, amount=text) if bound else text
+    return _rounded(share, language, digits, unit="percent")
 
 
 def in_hundred(share: float, language: str, digits: int = 0) -> str:
@@ -149,10 +148,7 @@ def in_hundred(share: float, language: str, digits: int = 0) -> str:
     >>> in_hundred(0.431, "en"), in_hundred(0.9999, "en"), in_hundred(0.4996, "de", 2)
     ('43', 'more than 99', '49,96')
     """
-    amount, bound = _hundredths(share, digits)
-    return (
-        say(bound, language, amount=number(amount, language)) if bound else number(amount, language)
-    )
+    return _rounded(share, language, digits)
 
 
 def hundredths(first: float, second: float, language: str) -> tuple[str, str]:
@@ -170,21 +166,32 @@ def hundredths(first: float, second: float, language: str) -> tuple[str, str]:
         return in_hundred(first, language), in_hundred(second, language)
     ways = (ROUND_FLOOR, ROUND_CEILING) if first < second else (ROUND_CEILING, ROUND_FLOOR)
     low, high = (
-        number(float((Decimal(repr(float(share))) * 100).quantize(Decimal(1), way)), language)
+        number(float((_exact(share) * 100).quantize(Decimal(1), way)), language)
         for share, way in zip((first, second), ways, strict=True)
     )
     return low, high
 
 
-def _hundredths(share: float, digits: int) -> tuple[float, str]:
-    """A share times 100, rounded; and ``"under"`` or ``"over"`` where the number is only a bound,
-    else nothing.
+def _rounded(share: float, language: str, digits: int, unit: str = "") -> str:
+    """A share times 100, rounded, with its unit if one is named by its key.
+
+    A share other than 0 and 1 that would be rounded to 0 or 100 is said to be less or more than
+    the last number before.
     """
-    smallest = Decimal(1).scaleb(-digits)
-    rounded = round(Decimal(repr(float(share))) * 100, digits)
-    if 0 < share < 1 and (rounded <= 0 or rounded >= 100):
-        return (float(smallest), "under") if rounded <= 0 else (float(100 - smallest), "over")
-    return float(rounded), ""
+    smallest, rounded = Decimal(1).scaleb(-digits), round(_exact(share) * 100, digits)
+    bound = ""
+    if 0 < share < 1 and not 0 < rounded < 100:
+        bound = "under" if rounded <= 0 else "over"
+        rounded = smallest if bound == "under" else 100 - smallest
+    text = number(float(rounded), language)
+    if unit:
+        text = say(unit, language, number=text)
+    return say(bound, language, amount=text) if bound else text
+
+
+def _exact(share: float) -> Decimal:
+    """The number with the digits that Python prints of it."""
+    return Decimal(repr(float(share)))
 
 
 def cases(language: str, *shares: float) -> tuple[str, ...] | None:
@@ -269,12 +276,13 @@ def named(feature: Feature, raw: Any, language: str) -> str | None:
     if isinstance(raw, bool) or not isinstance(raw, Real):
         return said.levels.get(str(raw))
     names = {**said.codes, **said.levels}
-    return next((words for name, words in names.items() if _number_of(name) == raw), None)
+    return next((words for name, words in names.items() if as_number(name) == raw), None)
 
 
-def _number_of(name: str) -> float | None:
+def as_number(level: object) -> float | None:
+    """The number that a level or the name of a code is; None if it is none."""
     try:
-        return float(name)
+        return float(str(level))
     except ValueError:
         return None
 

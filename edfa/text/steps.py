@@ -116,16 +116,16 @@ def _change(
     low, high, after = change.low, change.high, change.after
     before, way = told(feature, change.before, 0, language), way_of(change)
     if low is not None and high is not None and low != high:
-        start, end = _inside(feature, low, high)
-        goal = _between(shortened(feature, after, way), start, end)
-        # "8 to 14 months": the unit follows the upper end alone
-        is_number = isinstance(low, Real) and phrases.named(feature, start, language) is None
-        first = (
-            phrases.number(start, language)
-            if is_number
-            else phrases.value(feature, start, language)
-        )
-        goal, last = (phrases.value(feature, value, language) for value in (goal, end))
+        goal, bare = after, False
+        if isinstance(low, Real):
+            # rounded inwards, unless nothing would be left
+            start, end = shortened(feature, low, 1), shortened(feature, high, -1)
+            low, high = (start, end) if start < end else (low, high)
+            goal = min(max(shortened(feature, after, way), low), high)
+            # "8 to 14 months": the unit follows the upper end alone
+            bare = phrases.named(feature, low, language) is None
+        first = phrases.number(low, language) if bare else phrases.value(feature, low, language)
+        goal, last = (phrases.value(feature, value, language) for value in (goal, high))
         return Step(feature, before, goal, (first, last))
     if (low is None) == (high is None):
         goal = shortened(feature, after, way) if way and further and low is None else after
@@ -167,16 +167,3 @@ def way_of(change: "Change") -> int:
     if not isinstance(change.before, Real) or not isinstance(change.after, Real):
         return 0
     return 1 if change.after > change.before else -1
-
-
-def _inside(feature: Feature, low: Any, high: Any) -> tuple[Any, Any]:
-    """The ends of a range, rounded inwards unless nothing would be left."""
-    start, end = shortened(feature, low, 1), shortened(feature, high, -1)
-    return (start, end) if not isinstance(low, Real) or start < end else (low, high)
-
-
-def _between(value: Any, low: Any, high: Any) -> Any:
-    """A number within its range, which rounding may have narrowed."""
-    return (
-        min(max(value, low), high) if isinstance(low, Real) and isinstance(value, Real) else value
-    )

@@ -66,9 +66,11 @@ def _change_row(change: "Change", schema: "Schema | None", language: str) -> lis
     there is none).
     """
     # Without a schema nothing is known of the feature: its values stand as they are.
-    feature = Feature(change.feature, "categorical", label=change.feature)
-    if schema is not None:
-        feature = schema[change.feature]
+    feature = (
+        Feature(change.feature, "categorical", label=change.feature)
+        if schema is None
+        else schema[change.feature]
+    )
 
     def words(value: Any) -> Any:
         return value if schema is None else phrases.value(feature, value, language)
@@ -122,14 +124,15 @@ def receipt_html(receipt: "Receipt", schema: "Schema | None" = None, language: s
         "chosen": receipt.chosen,
     }
     told = [_answer_row(name, answer, schema, language) for name, answer in receipt.facts.items()]
-    headings = [say_summary("plan.feature", language), say("answer")]
-    after = [say_summary(f"plan.{name}", language) for name in ("decision", "probability")]
+    feature, reached, probability = (
+        say_summary(f"plan.{name}", language) for name in ("feature", "decision", "probability")
+    )
     plans = [_plan_row(plan, schema, language) for plan in receipt.plans]
-    columns = [say("plan"), say("changes"), after[0], f">{after[1]}"]
+    columns = [say("plan"), say("changes"), reached, f">{probability}"]
     return html.fragment(
         html.paragraph(signed_sentence(receipt, language)),
         html.definition_table((say(name), value) for name, value in facts.items() if value),
-        html.table(headings, told, say("known")) if told else Markup(),
+        html.table([feature, say("answer")], told, say("known")) if told else Markup(),
         html.table(columns, plans, say("plans")) if plans else Markup(),
     )
 
@@ -143,11 +146,9 @@ def _title(name: Any, schema: "Schema | None", language: str) -> Any:
 
 def _answer_row(name: Any, answer: Any, schema: "Schema | None", language: str) -> list[object]:
     """A fact of a receipt and its value; in the card's words, where the schema knows it."""
-    known = schema is not None and name in schema.names
-    return [
-        _title(name, schema, language),
-        phrases.value(schema[name], answer, language) if schema and known else answer,
-    ]
+    if schema is not None and name in schema.names:
+        answer = phrases.value(schema[name], answer, language)
+    return [_title(name, schema, language), answer]
 
 
 def _plan_row(plan: Mapping[str, Any], schema: "Schema | None", language: str) -> list[object]:
@@ -193,19 +194,21 @@ def advisor_html(
         "on the test part": evaluation,
         "blanket": blanket,
     }
-    shown = [(name, _lines(value)) for name, value in settings.items()]
-    learnt = [(name, _lines(text)) for name, text in results.items() if text]
+    learnt = {name: text for name, text in results.items() if text}
     unfitted = html.paragraph("Not fitted yet: call fit(table).")
     return html.fragment(
-        html.definition_table(shown, "Advisor"),
-        html.definition_table(learnt, "Fitted") if fingerprint else unfitted,
+        _named_texts(settings, "Advisor"),
+        _named_texts(learnt, "Fitted") if fingerprint else unfitted,
     )
 
 
-def _lines(value: object) -> object:
-    """A text of several lines, such as a blanket drawn as a tree, keeps its lines."""
-    text = str(value)
-    return Markup("<pre>{}</pre>").format(text) if "\n" in text else value
+def _named_texts(texts: Mapping[str, object], caption: str) -> Markup:
+    """A table of names and texts; one of several lines, such as a tree, keeps its lines."""
+    lines = Markup("<pre>{}</pre>")
+    return html.definition_table(
+        [(name, lines.format(text) if "\n" in str(text) else text) for name, text in texts.items()],
+        caption,
+    )
 
 
 def _rise(before: Any, after: Any, language: str) -> str:
