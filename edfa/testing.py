@@ -27,7 +27,7 @@ from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array
 __all__ = ["check_policy", "check_predictor", "check_searcher", "check_settings", "check_wrapped"]
 
 
-def check_predictor(make: Callable[[], Any], X: Any, y: Any, seed: int = 0) -> None:  # noqa: N803
+def check_predictor(make: Callable[[], Any], X: Any, y: Any) -> None:  # noqa: N803
     """Whether ``make()`` is a predictor: an unfitted model that answers from any subset.
 
     Checked on ``X`` (no NaN) and ``y``: probabilities add up; nothing known gives the prior; an
@@ -40,7 +40,7 @@ def check_predictor(make: Callable[[], Any], X: Any, y: Any, seed: int = 0) -> N
     rows are left out.
     """
     matrix, classes = np.asarray(X, dtype=np.float32), np.asarray(y)
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     rows = matrix[random.permutation(len(matrix))[:40]].copy()
     masks = random.random((5, matrix.shape[1])) < 0.5
     hidden = ~masks[random.integers(0, len(masks), len(rows))]
@@ -195,9 +195,7 @@ def _check_directions(make: Callable[[], Any], matrix: Float32Array, classes: An
     require(digest(models[0]) != digest(models[1]), "directions show in the fingerprint")
 
 
-def check_policy(
-    policy: Any, table: Any, predictor: Any, budget: float = 0.7, seed: int = 0
-) -> None:
+def check_policy(policy: Any, table: Any, predictor: Any, budget: float = 0.7) -> None:
     """Whether ``policy`` keeps the contract, on people of ``table`` (a part of a Table) and a
     fitted predictor.
 
@@ -207,7 +205,7 @@ def check_policy(
     the same run; settings are kept as scikit-learn has it.
     """
     check_settings(policy)
-    rows, schema, random = np.asarray(table.X[:12]), table.schema, np.random.default_rng(seed)
+    rows, schema, random = np.asarray(table.X[:12]), table.schema, np.random.default_rng(0)
 
     def run(facts: Float32Array, **terms: Any) -> Any:
         return acquire(
@@ -215,7 +213,6 @@ def check_policy(
             policy,
             predictor,
             budget,
-            seed,
             reference=table.reference,
             terms=Terms(**terms),
             explain=False,
@@ -256,7 +253,7 @@ def check_policy(
     )
     closed = replace(whole.people(), askable=np.zeros_like(whole.known))
     require((policy.next(closed) == -1).all(), "where nothing may be asked, nothing is")
-    declines = np.random.default_rng(seed).random(rows.shape) < 0.3
+    declines = np.random.default_rng(0).random(rows.shape) < 0.3
     met = run(rows, declines=declines)
     require(not (met.declined & (met.when >= 0)).any(), "what was declined stays unknown")
     require(not (declines & ~start & (met.when > 0)).any(), "what is declined is not taken")
@@ -267,7 +264,6 @@ def check_searcher(
     table: Any,
     predictor: Any,
     *,
-    seed: int = 0,
     max_rows: int = 100_000,
 ) -> None:
     """Whether ``make(train)`` is a searcher: plans for partially known people, under any
@@ -279,7 +275,7 @@ def check_searcher(
     the work; where there is no recourse, that is said after asking the model about at most
     ``max_rows`` rows; settings are kept as scikit-learn has it, and a fingerprint tells fits apart.
     """
-    random, searcher = np.random.default_rng(seed), make(table.train)
+    random, searcher = np.random.default_rng(0), make(table.train)
     check_settings(searcher)
     _check_fingerprints(
         searcher, *(clone(searcher).fit(part) for part in (table.train, table.test))
@@ -294,14 +290,14 @@ def check_searcher(
         locked=(open_[0],), max_changes=2, together=((open_[1], open_[-1]),), min_probability=0.55
     )
     for rules in (None, Rules(reading="paper"), tight):
-        plans = find_recourse(people, searcher, rules=rules, seed=seed)
-        _check_plans(searcher, plans, rules or Rules(), seed)
-        again = find_recourse(people, make(table.train), rules=rules, seed=seed, n_jobs=3)
+        plans = find_recourse(people, searcher, rules=rules)
+        _check_plans(searcher, plans, rules or Rules())
+        again = find_recourse(people, make(table.train), rules=rules, n_jobs=3)
         _require_same(plans.to, again.to, "the same seed gives the same plans, shared or not")
         for row in range(0, len(people), 5):
             one = People(rows[[row]], people.background)
             _require_same(
-                find_recourse(one, searcher, rules=rules, seed=seed).to,
+                find_recourse(one, searcher, rules=rules).to,
                 plans.to[plans.of == row],
                 "a batch gives what one person at a time gives",
             )
@@ -310,13 +306,13 @@ def check_searcher(
             "who has no plan has a reason",
         )
     plans, poisoned = (
-        find_recourse(replace(people, X=X), searcher, seed=seed) for X in (rows, odd_gaps(rows))
+        find_recourse(replace(people, X=X), searcher) for X in (rows, odd_gaps(rows))
     )
     _require_same(plans.to, poisoned.to, "an unknown cell cannot leak")
     _check_none(searcher, people, open_, max_rows)
 
 
-def _check_plans(searcher: Any, plans: Any, rules: Any, seed: int) -> None:
+def _check_plans(searcher: Any, plans: Any, rules: Any) -> None:
     """Valid, clean and minimal, each asked anew."""
     people, changed = plans.people, ~np.isnan(plans.to)
     require(
@@ -343,7 +339,7 @@ def _check_plans(searcher: Any, plans: Any, rules: Any, seed: int) -> None:
             0
         ]
         problem = SearchProblem(
-            group, actions, people.background, None, seed, plan_filter=searcher.plan_filter(actions)
+            group, actions, people.background, None, plan_filter=searcher.plan_filter(actions)
         )
         case = group.case[np.argsort(group.people, kind="stable")]
         plan, smaller = proper_subsets(to)

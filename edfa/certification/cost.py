@@ -6,9 +6,9 @@ from typing import ClassVar
 import numpy as np
 
 from edfa.certification.bounds import check_level, hb_p_value, hb_ucb
-from edfa.certification.certificate import Certificate, Guarantee
+from edfa.certification.certificate import Certificate, Guarantee, runs_for
 from edfa.certification.records import Records, Runs
-from edfa.certification.replay import replay
+from edfa.certification.replay import as_records
 from edfa.certification.risk_curve import leading, trace
 from edfa.errors import DataError, SettingError
 from edfa.recourse.plans import Plans
@@ -98,8 +98,8 @@ def certify_cost(
     """
     check_level("limit", limit)
     check_level("delta", delta)
-    records = runs if isinstance(runs, Records) else replay(runs, signal=certificate.signal)
-    certificate.stop(records)  # refuses another advisor or signal
+    records = as_records(runs, certificate.signal)
+    runs_for(certificate, records)  # refuses another advisor or signal
     curve = trace(Runs.from_records(records), certificate.target)
     if not budget > 0 or float(records.spent.max()) > budget:
         raise DataError(

@@ -63,7 +63,7 @@ def choose_anchor(
     records: Records,
     n: int,
     alpha: float,
-    delta: float = 0.05,
+    *,
     ceiling: float | None = None,
     target: Target = "early",
 ) -> float:
@@ -82,9 +82,9 @@ def choose_anchor(
         them is no anchor.
     n
         The number of calibration people there will be, with a plan or without.
-    alpha, delta
-        Of the certificate. The smallest p-value is the likeliest to be small enough, whatever
-        ``delta`` is.
+    alpha
+        Of the certificate. Its delta does not matter: the smallest p-value is the likeliest to be
+        small enough, whatever delta is.
     ceiling
         The largest threshold that may be used.
     target
@@ -97,7 +97,6 @@ def choose_anchor(
     9.2e-06
     """
     check_level("alpha", alpha)
-    check_level("delta", delta)
     check_choice("target", target, ("early", "act"))
     if n < 1:
         raise SettingError(f"n is a number of people, at least 1, not {n!r}")

@@ -140,18 +140,16 @@ def _joined(parts: Iterable[Markup]) -> Markup:
     return Markup().join(parts)
 
 
-def figure(
-    draw: Callable[["Axes"], object], title: object, size: tuple[float, float] = (6.4, 3.2)
-) -> Markup:
+def figure(draw: Callable[["Axes"], object], title: object) -> Markup:
     """What ``draw`` plots on a matplotlib axis, as inline SVG; without matplotlib, a line that says
     how to get it.
 
-    ``size`` is in inches. The same drawing under the same title gives the same bytes. What is drawn
+    The same drawing under the same title gives the same bytes. What is drawn
     in black has the colour of the text around the figure; what is white is transparent, the
     background too.
     """
     try:
-        return draw_svg(draw, title, size)
+        return draw_svg(draw, title, (6.4, 3.2))
     except MissingExtraError:
         return Markup("<p>{}: <code>pip install 'edfa[plots]'</code></p>").format(title)
 

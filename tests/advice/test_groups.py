@@ -87,7 +87,7 @@ def test_a_group_is_certified_from_its_own_people_and_its_own_anchor_alone():
             records.take(records.group == kind),
             dry.take(dry.group == kind),
         )
-        anchor = choose_anchor(tried, len(theirs.people), **LEVELS, ceiling=1.0)
+        anchor = choose_anchor(tried, len(theirs.people), LEVELS["alpha"], ceiling=1.0)
         expected = RecourseCertifier(**LEVELS, anchor=anchor, ceiling=1.0).certificate_for(
             theirs, group=kind
         )
@@ -139,7 +139,9 @@ def test_an_advisor_has_a_certificate_for_each_group_and_none_for_all():
         np.isin(records.person, np.flatnonzero(table.calibration.frame["own_telephone"] == "yes"))
     )
     tried = dry.take(dry.group == "yes")
-    anchor = choose_anchor(tried, len(theirs.people), **LEVELS, ceiling=fitted.promise.ceiling)
+    anchor = choose_anchor(
+        tried, len(theirs.people), LEVELS["alpha"], ceiling=fitted.promise.ceiling
+    )
     certifier = RecourseCertifier(**LEVELS, anchor=anchor, ceiling=fitted.promise.ceiling)
     expected, made = certifier.certificate_for(theirs), advisor.certificates["yes"]
     assert (made.tau, made.risk, made.status) == (expected.tau, expected.risk, expected.status)

@@ -150,7 +150,7 @@ def test_a_certificate_for_wishes_is_the_certifiers_on_one_step_by_hand(name, re
     assert certificate.advisor == advisor.fingerprint
     tried, rows = dry_run_advisor(advisor, seed=0)
     dry = observe(tried, wishes, rows, module.ENOUGH_TRAINING, module.MOST_REFUSED_TRAINING)
-    anchor = choose_anchor(dry, len(records.people), 0.2, 0.05, ceiling=0.5, target="act")
+    anchor = choose_anchor(dry, len(records.people), 0.2, ceiling=0.5, target="act")
     assert certificate.anchor == anchor, "chosen on training people"
 
 

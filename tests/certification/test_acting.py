@@ -220,7 +220,7 @@ def test_the_anchor_against_loops(target, ceiling):
         records = simulate_records(60, seed=seed)
         records = Records.from_frame(records.frame().assign(signal=np.round(records.signal, 3)))
         limit = None if np.isinf(ceiling) else ceiling
-        anchor = choose_anchor(records, 120, 0.2, 0.05, limit, target)
+        anchor = choose_anchor(records, 120, 0.2, ceiling=limit, target=target)
         assert anchor == likeliest(records, 120, 0.2, ceiling, target)
 
 

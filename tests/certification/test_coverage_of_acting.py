@@ -64,7 +64,7 @@ def pool(reference, size=POOL, seed=0):
 def anchor(reference, group):
     """Chosen on training people, who are not in the pool."""
     records, _ = pool(reference, 600, seed=1)
-    return choose_anchor(records.take(records.group == group), N, ALPHA, DELTA, CEILING)
+    return choose_anchor(records.take(records.group == group), N, ALPHA, ceiling=CEILING)
 
 
 @cache
