@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from report import best, table, write
 
-from edfa.certification import Records, RecourseCertifier, hb_p_value
+from edfa.certification import Records, RecourseCertifier
+from edfa.certification.bounds import p_value
 from edfa.certification.records import Runs
 from edfa.certification.risk_curve import trace
 from edfa.certification.simulate import simulate_records
@@ -117,7 +118,7 @@ def mapie() -> str:
         command = [PEERS, ROOT / "benchmarks" / "peers" / "mapie_peers.py", cases, out]
         subprocess.run([str(part) for part in command], check=True)
         theirs = np.array(json.loads(out.read_text()))
-    ours = hb_p_value(n=n[:, None], mu=mu, losses=lost[:, None], form="kl")
+    ours = p_value("hb_kl", mu, n[:, None], losses=lost[:, None])
     slipped = (np.ceil(lost / n * n) != lost)[:, None] & np.ones_like(ours, dtype=bool)
     gap = np.abs(ours - theirs) / np.maximum(ours, 1e-300)
     assert gap[~slipped & (ours > 1e-250)].max() < 1e-9, "apart from the ceil the two must agree"

@@ -99,22 +99,13 @@ def first_where(values: Any, mask: Any) -> Any:
 
 
 Bound = Literal["hb", "hb_kl", "cp", "wsr", "hoeffding"]
-Form = Literal["quadratic", "kl"]
 BOUNDS: tuple[Bound, ...] = get_args(Bound)
 COUNT_BOUNDS = ("hb", "hb_kl", "cp", "hoeffding")  # those that need the number of losses alone
 ROUNDING = 1e-9  # n * risk within this of a whole number, per person, is that number
 HALVINGS = 60  # of an interval of length 1: past float64
 
 
-def hb_p_value(
-    risk: Any = None,
-    n: Any = None,
-    mu: Any = None,
-    *,
-    losses: Any = None,
-    m: int = 1,
-    form: Form = "quadratic",
-) -> Any:
+def hb_p_value(risk: Any = None, n: Any = None, mu: Any = None, *, losses: Any = None) -> Any:
     """Hoeffding-Bentkus p-value: bounds the probability of so small a mean loss if the true one is
     ``mu``.
 
@@ -127,42 +118,41 @@ def hb_p_value(
     mu
         The mean loss that is tested.
     losses
-        Instead of ``risk``: the exact number of lost runs, of n * m.
-    m
-        Runs per person, with ``losses``.
-    form
-        Hoeffding's term: "quadratic" as in the paper, or "kl", which is sharper and never looser.
+        Instead of ``risk``: the exact number of people with a loss.
+
+    Returns
+    -------
+    float or numpy.ndarray
+        The p-values, of the shape that the arguments broadcast to.
 
     Examples
     --------
     >>> print(f"{hb_p_value(0.11, 100, 0.2):.6f}")
     0.034182
-    >>> hb_p_value(n=100, mu=0.2, losses=[110, 111], m=10).round(6)
+    >>> hb_p_value(n=100, mu=0.2, losses=[11, 12]).round(6)
     array([0.034182, 0.068851])
     """
-    return p_value(_hb(form), mu, n, risk=risk, losses=losses, m=m)[()]
+    return p_value("hb", mu, n, risk=risk, losses=losses)[()]
 
 
-def hb_ucb(
-    risk: Any = None,
-    n: Any = None,
-    delta: Any = 0.05,
-    *,
-    losses: Any = None,
-    m: int = 1,
-    form: Form = "quadratic",
-) -> Any:
+def hb_ucb(risk: Any = None, n: Any = None, delta: Any = 0.05, *, losses: Any = None) -> Any:
     """Hoeffding-Bentkus upper bound: the true risk is below it with probability 1 - ``delta``.
 
     The paper bisects; the smallest mean that is ruled out is the smaller of two closed forms.
-    Arguments as in ``hb_p_value``.
+
+    Parameters
+    ----------
+    risk, n, losses
+        As in ``hb_p_value``.
+    delta
+        Probability that the true risk is above the bound.
 
     Examples
     --------
     >>> hb_ucb([0, 0.07, 0.2], 100, 0.05).round(6)
     array([0.03917 , 0.14373 , 0.297876])
     """
-    return upper_bound(_hb(form), delta, n, risk=risk, losses=losses, m=m)[()]
+    return upper_bound("hb", delta, n, risk=risk, losses=losses)[()]
 
 
 def cp_p_value(risk: Any = None, n: Any = None, mu: Any = None, *, losses: Any = None) -> Any:
@@ -187,13 +177,6 @@ def cp_ucb(risk: Any = None, n: Any = None, delta: Any = 0.05, *, losses: Any = 
     array([0.029513, 0.163718])
     """
     return upper_bound("cp", delta, n, risk=risk, losses=losses)[()]
-
-
-def _hb(form: Form) -> str:
-    """The name of the Hoeffding-Bentkus bound with this form of Hoeffding's term."""
-    if form not in ("quadratic", "kl"):
-        raise SettingError(f"form is 'quadratic' or 'kl', not {form!r}")
-    return "hb_kl" if form == "kl" else "hb"
 
 
 def p_value(

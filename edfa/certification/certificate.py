@@ -433,12 +433,9 @@ class GroupCertificates(Guarantee, Mapping[str, Certificate]):
 def by_group(records: Any) -> dict[str, Records]:
     """Split records into those of each group, by its label."""
     if not isinstance(records, Records) or records.group is None:
-        raise DataError(
-            "certificates of groups need the column 'group' in the records; watch(plans, group=...)"
-        )
-    code, labels = pd.factorize(records.group)
-    names = np.array([str(label) for label in labels], dtype=object)
-    return {str(name): records.take(names[code] == name) for name in np.unique(names)}
+        raise DataError("certificates of groups need the column 'group' in the records")
+    labels = pd.Series(records.group).astype(str)
+    return {label: records.take((labels == label).to_numpy()) for label in sorted(labels.unique())}
 
 
 def runs_for(certificate: Any, runs: Any, advisor: str = "") -> Any:

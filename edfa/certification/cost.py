@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from edfa.certification.bounds import check_level, hb_p_value, hb_ucb
+from edfa.certification.bounds import check_level, p_value, upper_bound
 from edfa.certification.certificate import Certificate, Guarantee, runs_for
 from edfa.certification.records import Records, Runs
 from edfa.certification.replay import as_records
@@ -110,11 +110,11 @@ def certify_cost(
         raise SettingError("there is no cost to certify: nobody has a plan at any step")
     levels = np.append(-np.inf, np.unique(curve.trigger_signal))
     shares = np.clip(curve.cost(levels) / budget, 0.0, 1.0)
-    passed = int(leading(hb_p_value(shares, curve.n, limit, form="kl")[::-1] <= delta))
+    passed = int(leading(p_value("hb_kl", limit, curve.n, risk=shares)[::-1] <= delta))
     lowest = float(levels[-passed]) if passed else None
     tau = certificate.tau if certificate.certified else None
     share = None if tau is None else float(np.clip(curve.cost(tau)[0] / budget, 0.0, 1.0))
-    upper = None if share is None else float(hb_ucb(share, curve.n, delta, form="kl"))
+    upper = None if share is None else float(upper_bound("hb_kl", delta, curve.n, risk=share))
     return CostCertificate(
         limit, budget, delta, lowest, tau, share, upper, curve.n, certificate.delta
     )

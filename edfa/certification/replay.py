@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from edfa.certification.records import LOSSES, REFERENCES, Loss, Records, Reference
@@ -281,7 +280,6 @@ def watch(
     plans: Plans,
     *,
     signal: Signal = "uncertainty",
-    group: npt.ArrayLike | None = None,
     advisor: str | None = None,
 ) -> Records:
     """Records without losses: all that a stop rule may see. They can be stopped, but not certified
@@ -295,8 +293,6 @@ def watch(
         What the rule watches: the paper's "uncertainty", the larger of it and the plan's ("plan"),
         one minus the estimated "survival" of the plan, a function of the plans, or a number for
         each row of ``plans.people``.
-    group
-        A label for each distinct person, in order of their numbers.
     advisor
         A name in place of the fingerprint of everything that made the plans.
     """
@@ -309,7 +305,6 @@ def watch(
         signal=signal_of(plans, signal),
         loss=None,
         legal=plans.legal,
-        group=None if group is None else _group_of_rows(plans, group),
         advisor=advisor or identify(plans),
         signal_name=signal_name(signal),
     )
@@ -319,7 +314,6 @@ def replay(
     plans: Plans,
     *,
     signal: Signal = "uncertainty",
-    group: npt.ArrayLike | None = None,
     advisor: str | None = None,
     against: Against | None = None,
     favourable: int | None = None,
@@ -330,7 +324,7 @@ def replay(
 
     Parameters
     ----------
-    plans, signal, group, advisor
+    plans, signal, advisor
         As in ``watch``.
     against
         What plans are held against; by default everything known at the last step of the same run.
@@ -353,7 +347,7 @@ def replay(
     decided = decide_at_end(plans, held)
     watched = signal_of(plans, signal, decided.probabilities)
     records = replace(
-        watch(plans, signal=watched, group=group, advisor=advisor),
+        watch(plans, signal=watched, advisor=advisor),
         signal_name=signal_name(signal),
         reference=held.reference,
         loss_name=loss,
@@ -466,15 +460,3 @@ def signal_name(signal: Any) -> str:
         f"{type(signal).__name__} "
         f"{digest(signal if hasattr(signal, 'learnt_state') else vars(signal))}"
     )
-
-
-def _group_of_rows(plans: Plans, group: npt.ArrayLike) -> AnyArray:
-    """The label of each row's person, shape (rows,)."""
-    numbers, position = np.unique(np.asarray(plans.people.person), return_inverse=True)
-    labels = np.asarray(group)
-    if labels.shape != (len(numbers),):
-        raise DataError(
-            f"group has one label for each of the {len(numbers)} people, not the shape "
-            f"{labels.shape}"
-        )
-    return np.asarray(labels[position])

@@ -84,10 +84,10 @@ class RiskCurve:
         which point.
     full_cost
         Mean cost per person without any early stop.
-    trigger_signal, trigger_saving, trigger_first, trigger_weight
+    trigger_signal, trigger_saving, trigger_share
         For every running minimum of every run, (triggers,): the signal; by how much a threshold
-        that reaches it lowers the cost of the run; whether it is the first that rising thresholds
-        reach; the run's weight within its person.
+        that reaches it lowers the cost of the person; and the run's share of its person where it
+        is the first that rising thresholds reach, else 0.
     """
 
     tau: Float64Array
@@ -105,8 +105,7 @@ class RiskCurve:
     full_cost: float
     trigger_signal: Float64Array
     trigger_saving: Float64Array
-    trigger_first: BoolArray
-    trigger_weight: Float64Array
+    trigger_share: Float64Array
 
     @property
     def n(self) -> int:
@@ -132,12 +131,9 @@ class RiskCurve:
         """
         levels = np.atleast_1d(np.asarray(tau, dtype=np.float64))
         reached_by = np.searchsorted(levels, self.trigger_signal)
-        parts = (
-            self.trigger_first * self.trigger_weight,
-            self.trigger_saving * self.trigger_weight,
-        )
         share, saved = (
-            np.bincount(reached_by, part, len(levels) + 1).cumsum()[:-1] for part in parts
+            np.bincount(reached_by, part, len(levels) + 1).cumsum()[:-1]
+            for part in (self.trigger_share, self.trigger_saving)
         )
         return share / self.n, self.full_cost - saved / self.n
 
@@ -238,9 +234,8 @@ def trace(runs: Runs, target: Target = "all") -> RiskCurve | None:
         change=change,
         full_cost=float(at_end[2] @ weight / len(people)),
         trigger_signal=signal,
-        trigger_saving=-spent,
-        trigger_first=latest,
-        trigger_weight=weight[run],
+        trigger_saving=-spent * weight[run],
+        trigger_share=latest * weight[run],
     )
 
 

@@ -23,13 +23,12 @@ def flag_sentence(
     name = plain(feature.said(language).label)
     if flag.kind == "left_out":
         return say("flag.left_out", language, name=name, told=quoted(flag.told, language))
-    answer = plain(flag.told) if isinstance(flag.told, str) else number(float(flag.told), language)
     words = named(feature, flag.taken, language)
-    taken = number(float(flag.taken), language) if words is None else quoted(words, language)
+    key = f"flag.{flag.kind}_given" if as_given else f"flag.{flag.kind}"
     return say(
-        f"flag.{flag.kind}{'_given' if as_given else ''}",
+        key,
         language,
         name=name,
-        told=answer,
-        taken=taken,
+        told=plain(flag.told) if isinstance(flag.told, str) else number(float(flag.told), language),
+        taken=number(float(flag.taken), language) if words is None else quoted(words, language),
     )

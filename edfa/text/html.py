@@ -108,21 +108,18 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption: obj
     numbers.
     """
     classes = [NUMERIC if name.startswith(">") else "" for name in columns]
-    header = _joined(
-        Markup('<th scope="col"{}>{}</th>').format(css_class, name.lstrip(">"))
-        for name, css_class in zip(columns, classes, strict=True)
-    )
-    body = _joined(_table_row(row, classes) for row in rows)
-    template = Markup("<table>{}<thead><tr>{}</tr></thead><tbody>{}</tbody></table>")
+    names = [name.lstrip(">") for name in columns]
+    header = _table_row(Markup('<th scope="col"{}>{}</th>'), names, classes)
+    body = _joined(_table_row(Markup("<td{}>{}</td>"), row, classes) for row in rows)
+    template = Markup("<table>{}<thead>{}</thead><tbody>{}</tbody></table>")
     return template.format(_caption(caption), header, body)
 
 
-def _table_row(values: Sequence[object], classes: Sequence[str]) -> Markup:
-    cells = (
-        Markup("<td{}>{}</td>").format(css_class, escaped(value))
-        for value, css_class in zip(values, classes, strict=True)
-    )
-    return Markup("<tr>{}</tr>").format(_joined(cells))
+def _table_row(cell: Markup, values: Sequence[object], classes: Sequence[str]) -> Markup:
+    """A row of a table; ``cell`` is the template of one, with places for its class and value."""
+    pairs = zip(classes, values, strict=True)
+    cells = _joined(cell.format(css_class, escaped(value)) for css_class, value in pairs)
+    return Markup("<tr>{}</tr>").format(cells)
 
 
 def definition_table(rows: Iterable[tuple[object, object]], caption: object = "") -> Markup:

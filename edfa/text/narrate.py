@@ -12,7 +12,7 @@ from edfa.data.schema import Schema
 from edfa.text import phrases
 from edfa.text.limits import in_words, is_among, loosened
 from edfa.text.phrases import MAX_LISTED, Conjunction, label, listed, say
-from edfa.text.steps import not_known, plan_steps, say_steps, what_if
+from edfa.text.steps import not_known, plan_steps, say_steps, shortened, told, what_if
 
 if TYPE_CHECKING:
     from edfa.advice.assessment import Decision, Question
@@ -145,21 +145,15 @@ def answers(question: "Question", schema: Schema, language: str = "en") -> str:
     feature = schema[question.feature]
     if question.choices:
         values = [phrases.value(feature, choice, language) for choice in question.choices]
-        return say(
-            "question.choices",
-            language,
-            values=listed(values, language, "or", max_listed=len(values)),
-        )
+        choices = listed(values, language, "or", max_listed=len(values))
+        return say("question.choices", language, values=choices)
     if question.low is None or question.high is None:
         return ""
-    low, high = (
-        end if float(end).is_integer() else phrases.short(end)
-        for end in (question.low, question.high)
+    low = phrases.number(shortened(feature, question.low, 0), language)
+    # what is told a hair outside is taken at the edge
+    return say(
+        "question.numbers", language, low=low, high=told(feature, question.high, 0, language)
     )
-    high_text = phrases.value(
-        feature, high, language
-    )  # what is told a hair outside is taken at the edge
-    return say("question.numbers", language, low=phrases.number(low, language), high=high_text)
 
 
 def plan(
@@ -192,22 +186,17 @@ def plan(
         }
         return say("plan.hypothetical", language, **words)
     steps = plan_steps(plan, schema, language, operator=operator, blanket=blanket)
-    acts = not all(step.time for step in steps)
     before, after = phrases.hundredths(plan.probability_before, plan.probability_after, language)
     lead = "plan.lead"
     if plan.survival is not None:  # a plan chosen to last need not be minimal
         lead = "plan.lasting" if not_known(plan, blanket) else "plan.together"
-    sentences = [
-        say(lead, language, len(steps), changes=say_steps(steps, language)),
-        *(
-            [say("plan.takes", language, time=phrases.duration(plan.months, language))]
-            if acts and plan.months
-            else []
-        ),
-        say("plan.outcome", language, reached=reached, before=before, after=after),
-        *_support(plan, language),
-    ]
-    return " ".join([*sentences, *reservations(plan, language, blanket)])
+    sentences = [say(lead, language, len(steps), changes=say_steps(steps, language))]
+    if plan.months and not all(step.time for step in steps):
+        time = phrases.duration(plan.months, language)
+        sentences.append(say("plan.takes", language, time=time))
+    sentences.append(say("plan.outcome", language, reached=reached, before=before, after=after))
+    sentences += [*_support(plan, language), *reservations(plan, language, blanket)]
+    return " ".join(sentences)
 
 
 def _support(plan: "Plan", language: str) -> list[str]:
@@ -338,7 +327,7 @@ def certificate(
     if not c.certified:
         return ""
     acting = c.target in ("early", "act")  # the promise is to people who are told to act
-    told = c.loss == "let_down"
+    let_down = c.loss == "let_down"
     group = None if c.group is None else phrases.quoted(c.group, language)
     parts = {
         "whom": say(f"certificate.{c.loss}.{c.target}", language),
@@ -347,17 +336,17 @@ def certificate(
         **_of_people(c.alpha, language),
     }
     sentences = [say(f"certificate.{c.loss}.promise", language, **parts)]
-    cases = phrases.cases(language, c.wasted) if told and c.wasted else None
+    cases = phrases.cases(language, c.wasted) if let_down and c.wasted else None
     if cases:
         sentences.append(say("certificate.wasted", language, cases=cases[0]))
-    if not told and c.target != "early":
+    if not let_down and c.target != "early":
         # A promise to all can be kept although many who act early are let down; they must not take
         # it for their own.
         sentences.append(say("certificate.everybody", language))
     if c.rules:
         sentences.append(say("certificate.rules", language))
     people = c.n  # on whom the test rests
-    if told and acting:
+    if let_down and acting:
         sentences.append(say("certificate.no_credit", language))
         people = c.n if c.triggered is None else round(c.triggered * c.n)
     number, risk = phrases.number(people, language), _of_people(c.delta, language)

@@ -71,10 +71,8 @@ def plan_steps(
         feature, way = schema[change.feature], way_of(change)
         growth = grows.get(feature.name, feature.per_year)
         if plan.months > 0 and way * growth > 0:
-            before, after = (
-                told(feature, value, rounding, language)
-                for value, rounding in ((change.before, 0), (change.after, way))
-            )
+            before = told(feature, change.before, 0, language)
+            after = told(feature, change.after, way, language)
             time = phrases.duration(plan.months, language)
             steps.append(Step(feature, before, after, time=time))
         else:

@@ -28,19 +28,12 @@ with (Path(__file__).parent / "bounds_50_digits.csv").open(encoding="utf-8") as 
         row | {name: int(row[name]) for name in ("n", "m", "losses")}
         for row in csv.DictReader(file)
     ]
-FORMS = {"hb": {"form": "quadratic"}, "hb_kl": {"form": "kl"}, "cp": {}}
+BOUNDS = ("hb", "hb_kl", "cp")
 
 
 def ours(bound, what, level, **seen):
     """One of our functions by its name in the table; cp takes no number of runs."""
-    if bound == "cp":
-        seen.pop("m", None)
-    function = (
-        {"p": hb_p_value, "ucb": hb_ucb} if bound != "cp" else {"p": cp_p_value, "ucb": cp_ucb}
-    )
-    return function[what](
-        **seen, **{"p": {"mu": level}, "ucb": {"delta": level}}[what], **FORMS[bound]
-    )
+    return {"p": p_value, "ucb": upper_bound}[what](bound, level, **seen)
 
 
 def off(row):
@@ -53,7 +46,7 @@ def off(row):
     return abs(value - true) / max(true, 1e-300)
 
 
-@pytest.mark.parametrize("bound", FORMS)
+@pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("what", ["p", "ucb"])
 def test_fifty_digits(bound, what):
     rows = [row for row in TABLE if (row["bound"], row["what"]) == (bound, what)]
@@ -81,12 +74,12 @@ def test_the_table_reaches_far_and_both_terms_bind():
 def test_a_mean_and_the_exact_count_are_the_same(n, m, data):
     lost = data.draw(st.integers(0, n * m))
     mu = data.draw(st.floats(0.01, 0.99))
-    for form in ("quadratic", "kl"):
-        exact = hb_p_value(n=n, mu=mu, losses=lost, m=m, form=form)
-        assert math.isclose(hb_p_value(lost / (n * m), n, mu, form=form), exact, rel_tol=1e-9)
+    for bound in ("hb", "hb_kl"):
+        exact = p_value(bound, mu, n, losses=lost, m=m)
+        assert math.isclose(p_value(bound, mu, n, risk=lost / (n * m)), exact, rel_tol=1e-9)
         assert math.isclose(
-            hb_ucb(lost / (n * m), n, 0.05, form=form),
-            hb_ucb(n=n, losses=lost, m=m, form=form),
+            upper_bound(bound, 0.05, n, risk=lost / (n * m)),
+            upper_bound(bound, 0.05, n, losses=lost, m=m),
             rel_tol=1e-9,
         )
 
@@ -123,7 +116,7 @@ def test_a_risk_within_a_billionth_is_the_whole_count(n):
 @given(st.integers(1, 500), st.floats(0.001, 0.999), st.floats(1e-6, 0.9), st.data())
 def test_the_p_value_and_the_bound_say_the_same(n, mu, delta, data):
     lost = data.draw(st.integers(0, n))
-    for bound in FORMS:
+    for bound in BOUNDS:
         p, upper = (
             ours(bound, "p", mu, n=n, losses=lost),
             ours(bound, "ucb", delta, n=n, losses=lost),
@@ -135,7 +128,7 @@ def test_the_p_value_and_the_bound_say_the_same(n, mu, delta, data):
 @given(st.integers(1, 300), st.floats(0.01, 0.99))
 def test_order_among_the_bounds(n, mu):
     lost = np.arange(n + 1)
-    hb, kl = hb_p_value(n=n, mu=mu, losses=lost), hb_p_value(n=n, mu=mu, losses=lost, form="kl")
+    hb, kl = hb_p_value(n=n, mu=mu, losses=lost), p_value("hb_kl", mu, n, losses=lost)
     assert np.all(kl <= hb * (1 + 1e-12)), "the KL form is never looser"
     assert np.all(hb <= p_value("hoeffding", mu, n, losses=lost))
     assert np.all(np.diff(hb) >= -1e-15), "more losses never help"
@@ -149,7 +142,7 @@ def test_the_ends():
     assert hb_ucb(1.0, 7) == cp_ucb(1.0, 7) == upper_bound("hoeffding", 0.05, 7, risk=1.0) == 1.0
     assert hb_p_value(0.0, 5, 1.0) == 0.0
     assert hb_p_value(0.3, 5, 0.3) == hb_p_value(0.4, 5, 0.3) == 1.0
-    assert hb_p_value(0.0, 30, 0.2, form="kl") == pytest.approx(0.8**30), (
+    assert p_value("hb_kl", 0.2, 30, risk=0.0) == pytest.approx(0.8**30), (
         "0 log 0 is 0, and the factor e is saved"
     )
     assert cp_p_value(0.0, 5, 0.0) == 1.0
@@ -221,8 +214,7 @@ def test_betting_agrees_with_a_loop():
         (lambda: hb_ucb(n=10), "either risk= or losses="),
         (lambda: hb_ucb(n=10, losses=11), "between 0 and n \\* m, which 11 is not"),
         (lambda: cp_ucb(n=10, losses=2.5), "whole number of lost runs"),
-        (lambda: hb_ucb(n=10, losses=2, m=0), "m is a whole number of runs"),
-        (lambda: hb_p_value(0.1, 10, 0.2, form="cubic"), "form is 'quadratic' or 'kl'"),
+        (lambda: upper_bound("hb", 0.05, 10, losses=2, m=0), "m is a whole number of runs"),
     ],
 )
 def test_what_no_sample_can_give_is_refused(call, match):

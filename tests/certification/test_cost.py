@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from worlds import DELTA, MOST
 
-from edfa.certification import CostCertificate, Records, certify, certify_cost, hb_p_value
+from edfa.certification import CostCertificate, Records, certify, certify_cost
+from edfa.certification.bounds import p_value
 from edfa.certification.records import Runs
 from edfa.certification.risk_curve import trace
 from edfa.certification.simulate import simulate_records
@@ -18,7 +19,7 @@ def test_the_cost_is_tested_from_the_loosest_threshold_down():
     levels = np.append(-np.inf, np.unique(curve.trigger_signal))
     for limit in (0.25, 0.35, 0.5, 0.9):
         certificate = certify_cost(data, risk, limit, budget=5.0)
-        passed = [hb_p_value(c / 5, 400, limit, form="kl") <= 0.05 for c in curve.cost(levels)]
+        passed = [p_value("hb_kl", limit, 400, risk=c / 5) <= 0.05 for c in curve.cost(levels)]
         loosest = len(passed) - next(
             (i for i, ok in enumerate(passed[::-1]) if not ok), len(passed)
         )
@@ -52,7 +53,7 @@ def test_false_cost_certificates_are_rarer_than_delta():
         )
         certificate = certify_cost(data, certify(data, 0.2), limit, budget=10.0)
         assert certificate.lowest in (1.0, 2.0)
-        assert (certificate.lowest == 1.0) == (hb_p_value(payers / n, n, limit, form="kl") <= DELTA)
+        assert (certificate.lowest == 1.0) == (p_value("hb_kl", limit, n, risk=payers / n) <= DELTA)
         false.append(certificate.lowest == 1.0)
     assert 10 < times @ np.array(false) <= MOST
 
