@@ -1,6 +1,8 @@
 """Contract checks, public for third parties: every model, policy and searcher must pass its own.
 
-Each check raises ``AssertionError`` with what was broken, so they read well in any test runner.
+``check_predictor``, ``check_policy`` and ``check_searcher`` are called from a test of the part;
+all of them call ``check_settings``. Each check raises ``AssertionError`` with what was broken,
+so they read well in any test runner. Everything drawn at random is drawn with a fixed seed.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,16 +30,30 @@ __all__ = ["check_policy", "check_predictor", "check_searcher", "check_settings"
 
 
 def check_predictor(make: Callable[[], Any], X: Any, y: Any) -> None:  # noqa: N803
-    """Whether ``make()`` is a predictor: an unfitted model that answers from any subset.
+    """Check that ``make()`` is a predictor: an unfitted model that answers from any subset.
 
-    Checked on ``X`` (no NaN) and ``y``: probabilities add up; nothing known gives the prior; an
-    unknown cell cannot leak; a batch equals one person at a time, whatever its classes; the same
-    seed gives the same bits; permuted columns follow; a constant column says nothing; a shorter way
-    to decide decides the same; directions, of a model that takes them, are obeyed exactly or at
-    least better than without; settings are kept as scikit-learn has it, and a fingerprint tells
-    fits apart; saved and loaded are equal to the bit. A model that is never learnt again
-    (``refits`` is False) has its mean answer as prior, and the laws that learn it again from other
-    rows are left out.
+    The laws are: probabilities add up; nothing known gives the prior; an unknown cell cannot
+    leak; a batch equals one person at a time, whatever its classes; the same seed gives the same
+    bits; permuted columns follow; a constant column says nothing; a shorter way to decide
+    decides the same; directions, of a model that takes them, are obeyed exactly or at least
+    better than without; settings are kept as scikit-learn has it, and a fingerprint tells fits
+    apart; saved and loaded are equal to the bit. A model that is never learnt again (``refits``
+    is False) has its mean answer as prior, and the laws that learn it again from other rows are
+    left out.
+
+    Parameters
+    ----------
+    make
+        Makes an unfitted model; called several times.
+    X
+        Encoded rows to learn from, (people, features), without NaN.
+    y
+        Class codes, (people,).
+
+    Raises
+    ------
+    AssertionError
+        With the first law that is broken.
     """
     matrix, classes = np.asarray(X, dtype=np.float32), np.asarray(y)
     random = np.random.default_rng(0)
@@ -108,11 +124,20 @@ def check_predictor(make: Callable[[], Any], X: Any, y: Any) -> None:  # noqa: N
 
 
 def check_settings(part: Any) -> None:
-    """Whether a part keeps scikit-learn's contract of settings; ``part`` is a predictor, a policy
-    or a searcher.
+    """Check that a part keeps scikit-learn's contract of settings.
 
-    Checked: every setting is stored under its own name, as given; a clone has the same settings and
-    has learnt nothing; what it prints of itself is its settings.
+    The laws are: every setting is stored under its own name, as given; a clone has the same
+    settings and has learnt nothing; what the part prints of itself is its settings.
+
+    Parameters
+    ----------
+    part
+        A predictor, a policy or a searcher, fitted or not.
+
+    Raises
+    ------
+    AssertionError
+        With the first law that is broken.
     """
     try:
         settings = part.get_params(deep=False)
@@ -153,13 +178,32 @@ def _require_near(one: Float64Array, other: Float64Array | float, law: str) -> N
 
 
 def _check_fingerprints(fitted: Any, again: Any, other: Any) -> None:
-    """A part that was fitted twice on the same people, and once on others."""
+    """Two fits on the same people have one fingerprint, a fit on others has another.
+
+    Parameters
+    ----------
+    fitted, again
+        A part that was fitted twice on the same people.
+    other
+        The same part, fitted on other people.
+    """
     require(digest(fitted) == digest(again), "the same fit has the same fingerprint")
     require(digest(fitted) != digest(other), "another fit has another fingerprint")
 
 
 def _check_tries(model: Any, rows: Any, mask: Any) -> None:
-    """One column at a time given another person's value."""
+    """``decide_tries`` decides what asking the model about every candidate does.
+
+    Parameters
+    ----------
+    model
+        A fitted predictor; nothing is checked if its ``decide_tries`` gives None.
+    rows
+        Complete encoded rows, (people, features), at least five. One known column at a time is
+        given the value of each of the first five people.
+    mask
+        Which features are known, (features,).
+    """
     known, column = rows[:, mask], np.arange(int(mask.sum())).repeat(5)
     value = np.resize(rows[:5].T[mask], len(column)).astype(np.float32)
     if not len(column) or (decisions := model.decide_tries(mask, known, column, value)) is None:
@@ -173,7 +217,18 @@ def _check_tries(model: Any, rows: Any, mask: Any) -> None:
 
 
 def _check_directions(make: Callable[[], Any], matrix: Float32Array, classes: AnyArray) -> None:
-    """Directions that take turns, so that about half of them are not those of the data."""
+    """A model that can be told directions obeys them, exactly or better than one that was not told.
+
+    The directions take turns, so that about half of them are not those of the data. Models of
+    more than two classes, and those without the setting ``monotone``, are left out.
+
+    Parameters
+    ----------
+    make
+        Makes an unfitted model.
+    matrix, classes
+        Encoded rows (people, features) and class codes (people,) to learn from.
+    """
     if "monotone" not in make().get_params(deep=False) or len(np.unique(classes)) > 2:
         return
     signs = tuple((-1) ** j for j in range(matrix.shape[1]))
@@ -196,13 +251,28 @@ def _check_directions(make: Callable[[], Any], matrix: Float32Array, classes: An
 
 
 def check_policy(policy: Any, table: Any, predictor: Any, budget: float = 0.7) -> None:
-    """Whether ``policy`` keeps the contract, on people of ``table`` (a part of a Table) and a
-    fitted predictor.
+    """Check that ``policy`` keeps the contract of policies.
 
-    Checked: nothing peeks (whatever stands in cells not asked for yet, the next question is the
-    same); the budget is never exceeded; no feature is asked twice, none that is known from the
-    start, forbidden or declined; a batch gives what one person at a time gives; the same seed gives
-    the same run; settings are kept as scikit-learn has it.
+    The laws are: nothing peeks (whatever stands in cells not asked for yet, the next question is
+    the same); the budget is never exceeded; no feature is asked twice, none that is known from
+    the start, forbidden or declined; a batch gives what one person at a time gives; the same
+    seed gives the same run; settings are kept as scikit-learn has it.
+
+    Parameters
+    ----------
+    policy
+        The policy, fitted if it learns anything.
+    table
+        A part of a ``Table``, such as ``table.test``; its first twelve people are asked.
+    predictor
+        A model that is fitted on the same features.
+    budget
+        What may be spent on a person, as for ``acquire``.
+
+    Raises
+    ------
+    AssertionError
+        With the first law that is broken.
     """
     check_settings(policy)
     rows, schema, random = np.asarray(table.X[:12]), table.schema, np.random.default_rng(0)
@@ -266,14 +336,29 @@ def check_searcher(
     *,
     max_rows: int = 100_000,
 ) -> None:
-    """Whether ``make(train)`` is a searcher: plans for partially known people, under any
-    rules.
+    """Check that ``make(train)`` is a searcher: plans for partially known people, under any rules.
 
-    Checked on the test part of ``table`` with a fitted ``predictor``: every plan is valid, minimal,
-    within the card and the rules, and changes acquired features alone; nothing peeks; a batch
-    gives what one person at a time gives; the same seed gives the same plans, however many share
-    the work; where there is no recourse, that is said after asking the model about at most
-    ``max_rows`` rows; settings are kept as scikit-learn has it, and a fingerprint tells fits apart.
+    The laws are: every plan is valid, minimal, within the card and the rules, and changes
+    acquired features alone; nothing peeks; a batch gives what one person at a time gives; the
+    same seed gives the same plans, however many threads share the work; where there is no
+    recourse, that is said after asking the model about a bounded number of rows; settings are
+    kept as scikit-learn has it, and a fingerprint tells fits apart.
+
+    Parameters
+    ----------
+    make
+        Makes a fitted searcher from the training part of a table.
+    table
+        A whole ``Table``; 24 people of its test part are searched for plans.
+    predictor
+        A model that is fitted on its training part.
+    max_rows
+        How many rows the model may be asked about until it is found that there is no recourse.
+
+    Raises
+    ------
+    AssertionError
+        With the first law that is broken.
     """
     random, searcher = np.random.default_rng(0), make(table.train)
     check_settings(searcher)
@@ -313,7 +398,17 @@ def check_searcher(
 
 
 def _check_plans(searcher: Any, plans: Any, rules: Any) -> None:
-    """Valid, clean and minimal, each asked anew."""
+    """Plans are valid, keep to the rules and are minimal; the model is asked anew about each.
+
+    Parameters
+    ----------
+    searcher
+        The searcher that found them.
+    plans
+        A batch of ``Plans``.
+    rules
+        The rules that they were found under.
+    """
     people, changed = plans.people, ~np.isnan(plans.to)
     require(
         not (changed & np.isnan(people.X[plans.of])).any(), "only acquired features are changed"
@@ -354,6 +449,18 @@ def _check_plans(searcher: Any, plans: Any, rules: Any) -> None:
 def _check_none(searcher: Any, people: Any, names: Sequence[str], max_rows: int) -> None:
     """With a model that does not look at the only feature that may change there is no plan, and
     that is found out.
+
+    Parameters
+    ----------
+    searcher
+        The searcher.
+    people
+        A batch of people and their model.
+    names
+        Features that can change; the first is the only one that may, and is hidden from the
+        model.
+    max_rows
+        How many rows the model may be asked about.
     """
     blind = [j for j, name in enumerate(people.schema.names) if name != names[0]]
     model: Any = align(people.predictor, blind)

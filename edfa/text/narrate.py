@@ -1,8 +1,11 @@
 """What a person is told, in sentences: decision, question, plan, partition, certificate, standing.
 
-Nothing is computed here and nothing is random: the same objects give the same sentences. The choice
-of a sentence depends on what the person can do: a sensitive, frozen or locked feature is never
-presented as a step to take.
+Each function takes an object that has been worked out (a ``Decision``, a ``Plan``), the card
+with the words of the features, and a language ("en" or "de"), and gives one or several sentences
+from ``edfa/text/sentences/``. Nothing is computed here and nothing is random: the same objects
+give the same sentences. The choice of a sentence depends on what the person can do: a sensitive,
+frozen or locked feature is never presented as a step to take. ``edfa.text.record`` makes all of
+them for an interview.
 """
 
 from collections.abc import Collection
@@ -46,6 +49,22 @@ def decision(decision: "Decision", schema: Schema, language: str = "en") -> str:
     """What the model decides, the probability of the favourable class, and the probability that is
     needed.
 
+    Parameters
+    ----------
+    decision
+        What is decided from what is known.
+    schema
+        The card, which says what the classes mean.
+    language
+        "en" or "de".
+
+    Returns
+    -------
+    str
+        Two sentences: the decision and the estimate.
+
+    Examples
+    --------
     >>> from edfa import Feature
     >>> from edfa.advice.assessment import Decision
     >>> schema = Schema((Feature("age", "continuous"),), "class", "good", ("bad", "good"))
@@ -58,7 +77,17 @@ def decision(decision: "Decision", schema: Schema, language: str = "en") -> str:
 
 
 def estimate(decision: "Decision", schema: Schema, language: str = "en") -> str:
-    """The probability of the favourable class in words, and the probability that is needed."""
+    """The probability of the favourable class in words, and the probability that is needed.
+
+    The probability is told as a number out of 100, with as many digits as it takes to tell it
+    from the threshold. Where a user model decides and not everything is known, it is told as a
+    number of people like this one instead, for whom the decision is the favourable one.
+
+    Parameters
+    ----------
+    decision, schema, language
+        As in ``decision``.
+    """
     wanted = phrases.plain(schema.outcome(schema.favourable, language))
     if decision.cases is not None:
         count = phrases.number(round(decision.probability * decision.cases), language)
@@ -78,6 +107,15 @@ def chance(decision: "Decision", language: str = "en") -> str:
     """The probability of the favourable class out of 100; what is refused is not rounded up to what
     is needed.
 
+    Parameters
+    ----------
+    decision
+        What is decided; without a threshold the probability is rounded to a whole number.
+    language
+        "en" or "de".
+
+    Examples
+    --------
     >>> from edfa.advice.assessment import Decision
     >>> chance(Decision(0.695, "bad", favourable=False, threshold=0.7))
     '69.5'
@@ -88,13 +126,37 @@ def chance(decision: "Decision", language: str = "en") -> str:
 
 
 def question(question: "Question", schema: Schema, language: str = "en") -> str:
-    """What is asked next, why, what the answer may unlock, and what it costs."""
+    """What is asked next, why, what the answer may unlock, and what it costs.
+
+    Parameters
+    ----------
+    question
+        The question, with its reason, cost and choices.
+    schema
+        The card, which has the words of the features.
+    language
+        "en" or "de".
+    """
     return f"{ask(question.feature, schema, language)} {why(question, schema, language)}"
 
 
 def ask(name: str, schema: Schema, language: str = "en") -> str:
-    """The question for a feature as its card puts it; where it does not, a request for the
-    label.
+    """The question for a feature as its card puts it; where it does not, a request for the label.
+
+    Parameters
+    ----------
+    name
+        The feature's name.
+    schema
+        The card.
+    language
+        "en" or "de".
+
+    Examples
+    --------
+    >>> from edfa import Feature
+    >>> ask("age", Schema((Feature("age", "continuous"),), "class", "good"))
+    'Please tell us next: “age”.'
     """
     feature = schema[name]
     return phrases.plain(feature.said(language).ask) or say(
@@ -110,7 +172,11 @@ def why(question: "Question", schema: Schema, language: str = "en") -> str:
 
 
 def reasons(question: "Question", schema: Schema, language: str = "en") -> list[str]:
-    """What ``why`` says, as sentences: the first is the reason, the last how many are left."""
+    """What ``why`` says, as a list of sentences.
+
+    The first is the reason; then, where they apply, what may begin to count after the answer and
+    that the fact is a sensitive one; then the cost, and last how many questions are left.
+    """
     sentences = [_reason(question, schema, language)]
     if question.unlocks:
         unlocked = _labels(question.unlocks, schema, language)
@@ -124,7 +190,11 @@ def reasons(question: "Question", schema: Schema, language: str = "en") -> list[
 
 
 def _reason(question: "Question", schema: Schema, language: str) -> str:
-    """Why this question is asked, as one sentence."""
+    """Why this question is asked, as one sentence.
+
+    Where survival is the reason, it is told in how many of 100 or 1000 cases the plan holds now
+    and with the answer; if neither total tells the two apart, in words alone.
+    """
     if question.why == "survival":
         now, then = question.survival_now or 0.0, question.survival_then or 0.0
         counted = phrases.counts(now, then) if then > now else None
@@ -141,7 +211,14 @@ def _reason(question: "Question", schema: Schema, language: str) -> str:
 
 
 def answers(question: "Question", schema: Schema, language: str = "en") -> str:
-    """The possible answers: the levels, or the range of a number; empty if neither is given."""
+    """The possible answers to a question.
+
+    Returns
+    -------
+    str
+        The levels as a list in words; for a number, its range, with three significant digits;
+        empty if neither is given.
+    """
     feature = schema[question.feature]
     if question.choices:
         values = [phrases.value(feature, choice, language) for choice in question.choices]
@@ -165,13 +242,32 @@ def plan(
     locked: Collection[str] = (),
     operator: "Rules | None" = None,
 ) -> str:
-    """A plan's changes with their ranges and units, how long it takes, the decision that it leads
-    to, how people fared who are there, and what could still overturn it.
+    """A plan in sentences: its changes with their ranges and units, how long it takes, the decision
+    that it leads to, how people fared who are there, and what could still overturn it.
 
-    A plan that changes a ``locked`` or not actionable feature is described as an observation, not
-    as advice. If the model sees only the ``blanket``, only its unknown members are counted as what
-    could overturn the plan. The ``operator``'s rules (by default the card's) say what grows by
-    itself: that is waited for.
+    Parameters
+    ----------
+    plan
+        The plan.
+    schema
+        The card, which has the words of the features and says which of them can change.
+    language
+        "en" or "de".
+    blanket
+        The features that the model sees, if it does not see all: only unknown members of it are
+        counted as what could overturn the plan.
+    locked
+        Names of features that the person or the operator keeps as they are. A plan that changes
+        one of them, or one that nobody can change, is described as an observation, not as
+        advice.
+    operator
+        The operator's rules, by default the card's; they say what grows by itself, so that it is
+        waited for.
+
+    Returns
+    -------
+    str
+        All sentences, separated by spaces.
     """
     fixed = [
         c.feature for c in plan.changes if c.feature in locked or not schema[c.feature].actionable
@@ -200,7 +296,9 @@ def plan(
 
 
 def _support(plan: "Plan", language: str) -> list[str]:
-    """How many people are where the plan leads, and how they fared; nothing if nobody counted."""
+    """How many training people are where the plan leads, and how they fared; no sentence if they
+    were not counted.
+    """
     if plan.support is None:
         return []
     if not plan.support or plan.support_share is None:
@@ -212,8 +310,22 @@ def _support(plan: "Plan", language: str) -> list[str]:
 def reservations(
     plan: "Plan", language: str, blanket: "Blanket | None" = None, *, shares: bool = True
 ) -> list[str]:
-    """Sentences about what speaks against relying on the plan; without ``shares``, not in how many
-    cases it fails.
+    """What speaks against relying on a plan, as a list of sentences; empty if nothing does.
+
+    These are: that the plan is no longer valid, that hardly anybody has such a combination, in
+    how many cases it fails if it is met only roughly and in how many it survives, and how many
+    facts are not known.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    language
+        "en" or "de".
+    blanket
+        As in ``plan``.
+    shares
+        Whether to say in how many cases the plan fails or survives.
     """
     sentences = [] if plan.valid else [say("plan.stale", language)]
     if plan.inlier is False:
@@ -239,9 +351,20 @@ def no_plan(
 ) -> str:
     """Why there is no plan, and what may lead to one.
 
-    The person's own limits are named, with the smallest loosening of them that would give a plan.
-    The ``operator``'s rules (by default the card's) are not the person's to loosen: that they stand
-    in the way is all that is said.
+    The person's own limits are named, with the smallest loosening of them that would give a
+    plan. The operator's rules are not the person's to loosen: that they stand in the way is all
+    that is said.
+
+    Parameters
+    ----------
+    no_plan
+        The reason, the rules that stand in the way, and what would give a plan.
+    schema
+        The card.
+    language
+        "en" or "de".
+    operator
+        The operator's rules; by default the card's.
     """
     labels = _labels(no_plan.unlock, schema, language, "or")
     why = say(f"no_plan.{no_plan.reason}", language, labels=labels)
@@ -267,11 +390,28 @@ def single_facts(
     planned: Collection[str] = (),
 ) -> dict[str, str]:
     """A sentence for each feature that turns the decision by itself, or makes no difference as long
-    as others are not known, by name, in the card's order.
+    as others are not known.
 
-    Only what a plan of the person's changes alone (``planned``) is said to be in their hands: rules
-    may forbid all that would turn the decision. Who has the ``favourable`` decision is not told how
-    to turn it.
+    Parameters
+    ----------
+    person
+        The person's partition: which features can turn the decision, and which cannot and why.
+    schema, language
+        The card, and "en" or "de".
+    favourable
+        Whether the decision is the favourable one: who has it is not told how to turn it.
+    blanket
+        The units of the blanket, which say for which known fact another one is waited for.
+    locked
+        Names of features that stay as they are.
+    planned
+        Names of features that are changed by themselves in a plan that is offered. Only these
+        are said to be in the person's hands: rules may forbid all that would turn the decision.
+
+    Returns
+    -------
+    dict of str to str
+        The sentence by the name of the feature, in the card's order.
     """
     sentences = {}
     for feature in schema:
@@ -295,8 +435,11 @@ def single_facts(
 
 
 def together(person: "Person", schema: Schema, language: str) -> list[str]:
-    """A sentence each about the features that do not turn the decision by themselves, those not
-    known, and those that made no difference.
+    """What is said of several features at once, as a list of at most three sentences.
+
+    They are about the features that do not turn the decision by themselves, those that are not
+    known, and those that made no difference; none is said of an empty group. Parameters as in
+    ``single_facts``.
     """
     waits, sentences = person.semifactual, []
     groups = {
@@ -320,8 +463,22 @@ def certificate(
 ) -> str:
     """The guarantee in a person's words; empty if nothing is certified.
 
-    ``made_for`` says that it was made on the spot for what is known of the person, or for their
-    wishes.
+    ``Certificate.sentence`` has the exact words for the record.
+
+    Parameters
+    ----------
+    certificate
+        The certificate.
+    language
+        "en" or "de".
+    made_for
+        Whether it was made on the spot: for what is "known" of the person, or for their
+        "wishes". None: it is the advisor's own.
+
+    Returns
+    -------
+    str
+        What is promised, to whom, what it does not say, and how sure it is.
     """
     c = certificate
     if not c.certified:
@@ -357,7 +514,11 @@ def certificate(
 
 
 def _of_people(share: float, language: str) -> dict[str, str]:
-    """A share exactly, as ``n`` of ``total``: 20 of 100, or 125 of 1000."""
+    """A share exactly, as ``n`` of ``total``: 20 of 100, or 125 of 1000.
+
+    Both numbers are in words of the language, for the placeholders of a sentence. A share that
+    is no whole number out of 10,000 has its decimals in ``n``, out of 100.
+    """
     total = next(
         (total for total in (100, 1000, 10_000) if round(share * total, 9).is_integer()), 100
     )
@@ -368,7 +529,20 @@ def _of_people(share: float, language: str) -> dict[str, str]:
 
 
 def standing(standing: "Standing", language: str = "en") -> str:
-    """Whether a person may act now, and if not, why not."""
+    """Whether a person may act now, and if not, why not.
+
+    Parameters
+    ----------
+    standing
+        The status, and how the person's way differs from the one that the certificate speaks of.
+    language
+        "en" or "de".
+
+    Returns
+    -------
+    str
+        One sentence or two.
+    """
     # Whoever declines is asked in another order from there on; one of the two is enough to say.
     deviations = [
         d for d in standing.deviations if d != "order" or "declined" not in standing.deviations
@@ -384,7 +558,9 @@ def _labels(
     conjunction: Conjunction = "and",
     max_listed: int = MAX_LISTED,
 ) -> str:
-    """The titles of features, quoted, as a list in words."""
+    """The titles of features, quoted, as a list in words; of more than ``max_listed`` the last are
+    only counted.
+    """
     return listed(
         [label(schema[name], language) for name in names], language, conjunction, max_listed
     )
