@@ -1,5 +1,9 @@
 """Certificates: from which threshold on a person may act early, what that promises, and to whom; as
 records, as JSON, and in the exact words for the record.
+
+``Certificate`` is the main entry, ``GroupCertificates`` has one for each group. ``Guarantee`` is
+what they share with the other promises: a sentence, JSON and a digest. A new loss needs a
+section ``formal.<loss>`` in each language file.
 """
 
 import hashlib
@@ -138,8 +142,9 @@ class Guarantee(ABC):
         return self.sentence
 
     def to_json(self) -> str:
-        """Write as JSON; ``from_json`` reads it back, equal. Infinite thresholds are the words inf
-        and -inf.
+        """Write as JSON; ``from_json`` reads it back, equal.
+
+        Infinite thresholds are the words inf and -inf. The version of the format comes first.
         """
         parts: Any = asdict(self)  # type: ignore[call-overload]
         return json.dumps(
@@ -148,7 +153,14 @@ class Guarantee(ABC):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read what ``to_json`` wrote; UnreadableError for any other text."""
+        """Read what ``to_json`` wrote.
+
+        Raises
+        ------
+        UnreadableError
+            If the text is anything else: no JSON, of another version, or with values that cannot
+            be.
+        """
         try:
             values = parse_object(text, f"the {cls.kind}")
             version = values.pop("version")
@@ -180,7 +192,11 @@ class Guarantee(ABC):
 
 
 def infinities_as_words(value: Any) -> Any:
-    """Plain data in which infinite thresholds, which JSON has not, are the words inf and -inf."""
+    """Plain data in which infinite thresholds, which JSON has not, are the words inf and -inf.
+
+    >>> infinities_as_words({"tau": float("-inf"), "interval": (0.25, float("inf"))})
+    {'tau': '-inf', 'interval': [0.25, 'inf']}
+    """
     if isinstance(value, Mapping):
         return {name: infinities_as_words(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -323,8 +339,18 @@ class Certificate(Guarantee):
         return self.words()
 
     def words(self, language: str = "en") -> str:
-        """The sentence in another language; ``edfa.text.narrate.certificate`` says it to a
-        person.
+        """The sentence in another language.
+
+        Parameters
+        ----------
+        language
+            "en" or "de".
+
+        Returns
+        -------
+        str
+            The guarantee in the exact words for the record, or why there is none;
+            ``edfa.text.narrate.certificate`` says it to a person.
         """
         if self.certified:
             return _promise(self, language)
@@ -338,16 +364,26 @@ class Certificate(Guarantee):
         return replace(self, curve=(), **nothing)
 
     def stop(self, runs: Any, *, advisor: str = "") -> Stops:
-        """Find where to stop each run; reads the signal and whether there is a plan, never a loss
-        or a later step.
+        """Find where to stop each run.
+
+        It reads the signal and whether there is a plan, never a loss or a later step.
 
         Parameters
         ----------
         runs
-            Plans, records, or signals of shape (runs, steps), NaN at a step without a plan. Runs of
-            another advisor are refused.
+            Plans, records, or signals of shape (runs, steps), NaN at a step without a plan.
         advisor
             The fingerprint of the advisor of bare signals, or of plans in place of their own.
+
+        Returns
+        -------
+        Stops
+            Where each run stops; without a sentence if nothing is certified.
+
+        Raises
+        ------
+        MismatchError
+            If the runs are of another advisor or signal.
         """
         runs = runs_for(self, runs, advisor)
         # Not certified: Algorithm 2's strictest rule, and no guarantee with it.
@@ -359,7 +395,13 @@ class Certificate(Guarantee):
         return pd.DataFrame(list(self.curve), columns=[field.name for field in fields(Point)])
 
     def draw(self, ax: "Axes") -> "Axes":
-        """Draw risk and bound against the mean cost, with alpha and the certified rule."""
+        """Draw risk and bound against the mean cost, with alpha and the certified rule.
+
+        Parameters
+        ----------
+        ax
+            The matplotlib axis to draw on; it is returned. The certificate must have a curve.
+        """
         curve = self.frame()
         for name, style in (("bound", "--"), ("risk", "-")):
             ax.plot(curve["cost"], curve[name], style, color="black", lw=1.2, label=name)
@@ -395,8 +437,14 @@ class GroupCertificates(Guarantee, Mapping[str, Certificate]):
     """Certificates by group of people, each from its own people alone (Mondrian).
 
     A group that is not certified has no guarantee: it never borrows that of all people together.
-    ``joint`` says that the statements of all certified groups hold together with probability 1 -
-    delta, rather than each by itself.
+
+    Parameters
+    ----------
+    certificates
+        The certificate of each group, by its label.
+    joint
+        Whether the statements of all certified groups hold together with probability 1 - delta,
+        rather than each by itself.
     """
 
     kind: ClassVar[str] = "certificate of groups"
@@ -420,8 +468,19 @@ class GroupCertificates(Guarantee, Mapping[str, Certificate]):
         return "\n".join(certificate.sentence for certificate in self.certificates.values())
 
     def stop(self, runs: Any, *, advisor: str = "") -> dict[str, Stops]:
-        """Find where each group's own certificate stops its people, of records with their groups;
-        as ``Certificate.stop``.
+        """Find where each group's own certificate stops its people.
+
+        Parameters
+        ----------
+        runs
+            Records with the column ``group``.
+        advisor
+            As in ``Certificate.stop``.
+
+        Returns
+        -------
+        dict of str to Stops
+            Where the runs of each group that is among the records stop.
         """
         records = runs_for(next(iter(self.certificates.values())), runs, advisor)
         return {label: self[label].stop(part) for label, part in by_group(records).items()}
@@ -431,7 +490,13 @@ class GroupCertificates(Guarantee, Mapping[str, Certificate]):
 
 
 def by_group(records: Any) -> dict[str, Records]:
-    """Split records into those of each group, by its label."""
+    """Split records into those of each group, by its label.
+
+    Raises
+    ------
+    DataError
+        If the records have no groups, or are no records.
+    """
     if not isinstance(records, Records) or records.group is None:
         raise DataError("certificates of groups need the column 'group' in the records")
     labels = pd.Series(records.group).astype(str)
@@ -439,11 +504,21 @@ def by_group(records: Any) -> dict[str, Records]:
 
 
 def runs_for(certificate: Any, runs: Any, advisor: str = "") -> Any:
-    """Return plans as records, and records or bare signals unchanged; refuse another advisor or
-    signal.
+    """Return plans as records, and records or bare signals unchanged.
 
-    ``certificate`` is anything with the attributes ``signal`` and ``advisor``; the other arguments
-    are as in ``Certificate.stop``.
+    Parameters
+    ----------
+    certificate
+        Anything with the attributes ``signal`` and ``advisor``.
+    runs, advisor
+        As in ``Certificate.stop``.
+
+    Raises
+    ------
+    MismatchError
+        If the runs are of another advisor or signal.
+    DataError
+        If they are a trajectory, which has no plans yet.
     """
     if is_trajectory(runs):
         raise DataError(

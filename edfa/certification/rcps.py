@@ -1,9 +1,9 @@
 """RCPS-HB (Algorithm 2) and its repairs: the largest threshold at which acting early keeps the risk
 below alpha.
 
-``RecourseCertifier`` tests thresholds on records and issues a certificate; ``choose_anchor`` says,
-from training people, where its tests begin; ``measure`` holds a certified rule against other
-people.
+``RecourseCertifier`` tests thresholds on records and issues a certificate (``certify`` does so
+in one call); ``choose_anchor`` says, from training people, where its tests begin; ``measure``
+holds a certified rule against other people.
 
 Reference: Bates et al. 2021 (Distribution-free, risk-controlling prediction sets).
 """
@@ -121,10 +121,19 @@ def choose_anchor(
 def _expected_p_values(
     curve: RiskCurve, thresholds: Float64Array, share: float, alpha: float
 ) -> Float64Array:
-    """The exact p-value at the expected numbers of people and losses, (thresholds,); these need not
-    be whole.
+    """The exact p-value at the expected numbers of people and losses, (thresholds,).
 
-    ``share`` is the number of calibration people for each person on the curve.
+    Parameters
+    ----------
+    curve
+        The risk curve of training people.
+    thresholds
+        The thresholds to look at, (thresholds,).
+    share
+        The number of calibration people for each person on the curve; expected numbers need not
+        be whole.
+    alpha
+        The risk that is tested.
     """
     points = curve.index(thresholds)
     eligible, lost = curve.eligible[points], curve.lost[points]
@@ -139,7 +148,20 @@ SHOWN = 200  # points of a curve that a certificate keeps
 
 
 def issue(blank: Certificate, result: FixedSequenceResult) -> Certificate:
-    """Fill in ``blank``, which holds the settings, from the result of the tests."""
+    """Fill in a certificate from the result of the tests.
+
+    Parameters
+    ----------
+    blank
+        A certificate that holds the settings alone.
+    result
+        The result of ``RecourseCertifier.search``.
+
+    Returns
+    -------
+    Certificate
+        With the status, the threshold, the curve and the warnings; all but the share ``wasted``.
+    """
     tau, paper = result.tau_on_curve, blank.method == "paper"
     curve = _shown_points(result)
     here = next(point for point in curve if point.tau == tau)
@@ -214,6 +236,11 @@ def _shown_points(result: FixedSequenceResult) -> tuple[Point, ...]:
 
 
 def _warnings(blank: Certificate, result: FixedSequenceResult) -> tuple[str, ...]:
+    """What a reader of the certificate should know, as short texts.
+
+    They are about samples too small for any certificate, people without a plan, the paper's
+    grid, and looking more than once.
+    """
     curve, test = result.curve, result.test
     messages = []
     least = floor(test.alpha, test.delta, test.bound if test.bound in COUNT_BOUNDS else "cp")
@@ -241,9 +268,18 @@ def _warnings(blank: Certificate, result: FixedSequenceResult) -> tuple[str, ...
 class HeldOutRisk:
     """What a certified rule does to held-out people.
 
-    ``risk`` is the share who fail, ``cost`` the mean cost per person, ``triggered`` the share of
-    runs that stop early, ``first`` and ``last`` are the risks of the rules "stop at the first plan"
-    and "stop at the last step"; ``n`` of ``people`` have a plan.
+    Parameters
+    ----------
+    risk
+        The share who fail, of those whom the promise is about.
+    cost
+        The mean cost of a person with a plan.
+    triggered
+        The share of runs that the signal stops.
+    first, last
+        The risks of the rules "stop at the first plan" and "stop at the last step".
+    n, people
+        The number of people with a plan, and of all people.
     """
 
     risk: float
@@ -256,8 +292,24 @@ class HeldOutRisk:
 
 
 def measure(certificate: Certificate, records: Records) -> HeldOutRisk | None:
-    """Risk and cost of the certificate's rule, for whom its promise is about; None if nobody has a
-    plan.
+    """Measure what a certified rule does to held-out people.
+
+    Parameters
+    ----------
+    certificate
+        The certificate; where nothing is certified, the rule "never stop early" is measured.
+    records
+        Runs of other people with the same advisor, with losses.
+
+    Returns
+    -------
+    HeldOutRisk or None
+        Risk and cost for those whom the promise is about; None if nobody has a plan.
+
+    Raises
+    ------
+    MismatchError
+        If the records are of another advisor or signal.
     """
     runs_for(certificate, records)  # refuses another advisor or signal
     curve = trace(Runs.from_records(records), certificate.target)
@@ -277,10 +329,21 @@ def measure(certificate: Certificate, records: Records) -> HeldOutRisk | None:
 
 
 def wasted_share(runs: Runs, target: Target, tau: float) -> float | None:
-    """The share, of those whom the promise is about, who would be given the desired class without
-    their plan.
+    """The share of people who would be given the desired class without their plan.
 
-    None where the records do not say so, or nobody has a plan.
+    Parameters
+    ----------
+    runs
+        The runs.
+    target
+        Whom the promise is about; the share is that of these people.
+    tau
+        The threshold of the stop rule.
+
+    Returns
+    -------
+    float or None
+        None where the records do not say so, or nobody has a plan.
     """
     if runs.wasted is None:
         return None
@@ -380,8 +443,19 @@ class RecourseCertifier:
             )
 
     def calibrate(self, runs: Records | Plans) -> "RecourseCertifier":
-        """Make the certificate of plans or records, kept in ``certificate_``; returns the
-        certifier.
+        """Make the certificate and store it as ``certificate_``.
+
+        Parameters
+        ----------
+        runs
+            Plans of every step of calibration people, or their records, with losses. With plans,
+            the way in which they were found is remembered, so that ``stop`` takes trajectories
+            too.
+
+        Returns
+        -------
+        RecourseCertifier
+            Itself. A second call warns: two certificates together promise less than each alone.
         """
         records = as_records(runs, self.signal)
         if hasattr(self, "certificate_"):
@@ -406,9 +480,21 @@ class RecourseCertifier:
     def certificate_for(
         self, records: Records, delta: float | None = None, group: str | None = None
     ) -> Certificate:
-        """Return one certificate for all of ``records`` together, without keeping it.
+        """Return one certificate for all of ``records`` together, without storing it.
 
-        ``delta`` replaces the certifier's; ``group`` is the label that goes into the certificate.
+        Parameters
+        ----------
+        records
+            Runs of calibration people, with losses.
+        delta
+            Replaces the certifier's.
+        group
+            The label of these people, which goes into the certificate.
+
+        Raises
+        ------
+        MismatchError
+            If the records carry another signal than the certifier's.
         """
         if self.signal is not None and signal_name(self.signal) != records.signal_name:
             raise MismatchError(
@@ -440,8 +526,19 @@ class RecourseCertifier:
         return replace(certificate, wasted=wasted_share(runs, self.target, result.tau_on_curve))
 
     def search(self, records: Records, delta: float | None = None) -> FixedSequenceResult | None:
-        """Test the thresholds and say how many passed, without making a certificate; None if nobody
-        has a plan.
+        """Test the thresholds and say how many passed, without making a certificate.
+
+        Parameters
+        ----------
+        records
+            Runs of calibration people, with losses.
+        delta
+            Replaces the certifier's.
+
+        Returns
+        -------
+        FixedSequenceResult or None
+            The thresholds, the curves and how many thresholds passed; None if nobody has a plan.
         """
         runs = Runs.from_records(records)
         targets: list[Target] = [self.target]
@@ -464,6 +561,11 @@ class RecourseCertifier:
         )
 
     def _test(self, curves: tuple[RiskCurve, ...], records: Records, delta: float) -> RiskTest:
+        """The test of the certifier's bound; "auto" is settled from the form of the records alone.
+
+        ``curves`` are those that a threshold has to pass, ``records`` the runs that they were
+        traced from.
+        """
         binary = all(curve.binary for curve in curves)
         bound: Any = {"paper": "hb", "auto": "cp" if binary and not self.horizon else "wsr"}.get(
             self.bound, self.bound
@@ -481,6 +583,9 @@ class RecourseCertifier:
     def _thresholds(self, curves: tuple[RiskCurve, ...], signals: Float64Array) -> Float64Array:
         """The thresholds to test, rising; "never stop early" comes first, but for the paper's grid
         and an anchor.
+
+        ``signals`` are those of all steps with a plan, (steps,), from which the paper's grid is
+        made.
         """
         # DEVIATION: Algorithm 2's grid is made of calibration signals, which its theorem does not
         # cover. By default every threshold is tried, so that nothing about the data selects one.
@@ -494,10 +599,28 @@ class RecourseCertifier:
         return np.append(self.anchor, thresholds[thresholds > self.anchor])
 
     def stop(self, runs: Any, *, advisor: str = "") -> Stops | dict[str, Stops]:
-        """Find where the certified rule stops; as ``Certificate.stop``.
+        """Find where the certified rule stops.
 
-        If the certificate was made from plans, a trajectory will do: its plans are found in the
-        same way.
+        Parameters
+        ----------
+        runs
+            Plans, records, or signals of shape (runs, steps), NaN at a step without a plan. If
+            the certificate was made from plans, a trajectory will do: its plans are found in the
+            same way.
+        advisor
+            The fingerprint of the advisor of bare signals, or of plans in place of their own.
+
+        Returns
+        -------
+        Stops or dict of str to Stops
+            Where each run stops; by group if the certificates are of groups.
+
+        Raises
+        ------
+        UnfittedError
+            Before ``calibrate``.
+        MismatchError
+            If the runs are of another advisor or signal.
         """
         certificate, runs = self._calibrated(), self._with_plans(runs)
         if self.signal is not None and isinstance(runs, Plans):
@@ -505,8 +628,17 @@ class RecourseCertifier:
         return certificate.stop(runs, advisor=advisor)
 
     def evaluate(self, records: Records) -> HeldOutRisk | dict[str, HeldOutRisk | None] | None:
-        """Measure risk and cost on records of held-out people; by group if there are groups, None
-        if nobody has a plan.
+        """Measure risk and cost on held-out people.
+
+        Parameters
+        ----------
+        records
+            Runs of people who took no part in the calibration, with losses.
+
+        Returns
+        -------
+        HeldOutRisk, or dict of str to HeldOutRisk, or None
+            By group if there are groups; None if nobody has a plan.
         """
         certificate = self._calibrated()
         if isinstance(certificate, GroupCertificates):

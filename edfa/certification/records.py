@@ -1,8 +1,9 @@
 """Records, from which certificates are made, and the stop rule.
 
-``Records`` have one row for each step of each run of each person. The rule: act at the first step
-that has a plan and a signal of at most tau, else take the last plan. ``Runs`` are records sorted
-for it, ``stop_at`` applies it.
+``Records`` have one row for each step of each run of each person; they check what they are
+given, so that nothing after them has to. The rule: act at the first step that has a plan and a
+signal of at most tau, else take the last plan. ``Runs`` are records sorted for it, ``stop_at``
+applies it and gives ``Stops``.
 """
 
 from dataclasses import dataclass, field, replace
@@ -144,10 +145,25 @@ class Records:
         reference: Reference = "trajectory_end",
         loss_name: Loss = "recourse",
     ) -> "Records":
-        """Read a pandas, polars or pyarrow frame that has a column for each field.
+        """Read a frame that has a column for each field.
 
-        The columns group, refused and wasted are optional.
+        Parameters
+        ----------
+        frame
+            A pandas, polars or pyarrow frame with one row per step; the columns group, refused
+            and wasted are optional, further ones are not read.
+        advisor, signal_name, reference, loss_name
+            What all rows have in common; see ``Records``.
 
+        Raises
+        ------
+        ColumnError
+            If a column is missing or holds another type.
+        DataError
+            If a value is none that the column may have.
+
+        Examples
+        --------
         >>> columns = {"person": [1], "seed": [0], "step": [0], "spent": [0.0], "signal": [0.2],
         ...     "loss": [0.0]}
         >>> Records.from_frame(pd.DataFrame(columns))
@@ -174,12 +190,26 @@ class Records:
         return pd.DataFrame(self._columns())
 
     def take(self, rows: Any) -> "Records":
-        """Records of some of the rows, chosen by a mask, a slice or positions."""
+        """Records of some of the rows.
+
+        Parameters
+        ----------
+        rows
+            A mask, a slice or positions, as for a NumPy array.
+        """
         return replace(self, **{name: values[rows] for name, values in self._columns().items()})
 
     @classmethod
     def join(cls, *parts: "Records") -> "Records":
-        """Concatenate records of one advisor, such as those of several seeds."""
+        """Concatenate records of one advisor, such as those of several seeds.
+
+        Raises
+        ------
+        MismatchError
+            If the parts differ in advisor, signal, reference or loss.
+        EmptyTableError
+            If there are no parts.
+        """
         if not parts:
             raise EmptyTableError("there are no records to join")
         first = parts[0]
@@ -217,6 +247,9 @@ class Records:
         return order
 
     def _check_steps(self) -> None:
+        """Refuse losses, signals and costs that cannot be; the error names the first row of such a
+        kind.
+        """
         if self.loss is not None:
             bad = self.legal & ~((self.loss >= 0) & (self.loss <= 1))
             self._refuse(bad, "loss", "lies outside [0, 1] at a legal step")
@@ -254,8 +287,9 @@ class Records:
 
 
 def _is_rising(*keys: Int64Array) -> BoolArray:
-    """Whether each row but the first comes after the one before it, compared by the keys from left
-    to right.
+    """Whether each row but the first comes after the one before it; (rows,) to (rows - 1,).
+
+    Rows are compared by the keys from left to right, as words are by their letters.
     """
     after = np.zeros(len(keys[0]) - 1, dtype=bool)
     for key in reversed(keys):
@@ -264,7 +298,11 @@ def _is_rising(*keys: Int64Array) -> BoolArray:
 
 
 def _as_column(name: str, values: Any) -> AnyArray:
-    """Convert one column to the type of its field, or refuse it."""
+    """Convert one column to the type of its field, or refuse it.
+
+    Persons and groups are numbers or texts; seeds and steps whole numbers; ``legal``,
+    ``refused`` and ``wasted`` truth values; all others float64.
+    """
     column = np.asarray(values)
     if name in ("person", "group"):
         return column if column.dtype.kind in "iuU" else column.astype(object)
@@ -290,10 +328,28 @@ class Runs:
     """Records sorted by person, seed and step, and where each run (one person under one seed) lies
     among the rows.
 
-    ``person`` (index into the records' people), ``seed``, ``start`` (its first row) and ``length``
-    (its number of rows) have the shape (runs,). The other columns have the shape (rows,):
-    ``signal`` is infinite at an illegal step, so that no rule stops there; ``loss`` is NaN where it
-    is not known yet.
+    Parameters
+    ----------
+    person, seed
+        Whose run it is, as an index into the records' people, and under which seed; (runs,).
+    start, length
+        The run's first row and its number of rows; (runs,).
+    step, spent
+        The number of each step, and the cost up to and including it; (rows,).
+    signal
+        What the stop rule watches, (rows,); infinite at an illegal step, so that no rule stops
+        there.
+    loss
+        Whether the step's plan fails, (rows,); NaN where it is not known yet.
+    refused, wasted
+        As in ``Records``, (rows,); or None.
+
+    Examples
+    --------
+    >>> records = Records(["ann", "ann"], [0, 0], [0, 1], [0, 2], [0.4, 0.1], [1, 0], [True, True])
+    >>> runs = Runs.from_records(records)
+    >>> runs.stops(0.2)
+    (array([1]), array([ True]))
     """
 
     person: Int64Array
@@ -353,8 +409,18 @@ class Runs:
         return np.maximum.reduceat(rows, self.start)
 
     def stops(self, tau: Any) -> tuple[Int64Array, BoolArray]:
-        """The row at which each run stops (-1: it has no plan), and whether its signal triggered
-        the stop.
+        """Where each run stops.
+
+        Parameters
+        ----------
+        tau
+            The threshold, or one for each run, (runs,).
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            The row at which each run stops (-1: it has no plan), and whether its signal
+            triggered the stop; each of shape (runs,).
         """
         # DEVIATION: Algorithm 2 stops at "the first step with s <= tau"; a step without a plan has
         # nothing to issue, so its signal is infinite here and the first *legal* such step is meant,
@@ -367,6 +433,8 @@ class Runs:
     def running_minima(self) -> tuple[Int64Array, Int64Array]:
         """Runs and rows of signals below all earlier ones of their run: the only rows where a
         threshold can stop it.
+
+        Both arrays have the shape (minima,), in the order of runs and steps.
         """
         signals = self.signal_matrix
         lowest: BoolArray = np.empty(signals.shape, dtype=bool)
@@ -399,10 +467,19 @@ class Runs:
 class Stops:
     """Where a rule stops each run; columns of shape (runs,).
 
-    ``step`` is the step whose plan is issued (-1: the run has none), ``spent`` the cost until the
-    run stops (NaN if it is not known). Runs that are ``triggered`` stop because their signal is low
-    enough; the others go to the end and take their last plan. ``sentence`` is the guarantee, and
-    empty if there is none.
+    Parameters
+    ----------
+    person, seed
+        Whose run it is.
+    step
+        The step whose plan is issued; -1: the run has none.
+    spent
+        The cost until the run stops; NaN if it is not known.
+    triggered
+        Whether the run stops because its signal is low enough; the others go to the end and take
+        their last plan.
+    sentence
+        The guarantee; empty if there is none.
     """
 
     person: AnyArray
@@ -432,6 +509,16 @@ def stop_at(runs: Any, tau: float, sentence: str) -> Stops:
         The threshold: inf stops at the first plan, -inf never before the end.
     sentence
         The guarantee of the rule; empty: it has none.
+
+    Returns
+    -------
+    Stops
+        One row for each run, sorted by person and seed.
+
+    Examples
+    --------
+    >>> stop_at([[0.4, 0.1], [float("nan"), 0.3]], tau=0.2, sentence="").step.tolist()
+    [1, 1]
     """
     records = runs if isinstance(runs, Records) else _records_of_signals(runs)
     ordered = Runs.from_records(records)

@@ -126,8 +126,17 @@ class RiskCurve:
         return np.asarray(np.searchsorted(self.tau, tau, side="right") - 1)
 
     def triggered_and_cost(self, tau: Any) -> tuple[Float64Array, Float64Array]:
-        """The share of runs that each of some rising thresholds stops, and the mean cost per
-        person.
+        """The share of runs that each of some thresholds stops, and the mean cost per person.
+
+        Parameters
+        ----------
+        tau
+            Rising thresholds, (thresholds,), or one.
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            Shares and costs, each of shape (thresholds,).
         """
         levels = np.atleast_1d(np.asarray(tau, dtype=np.float64))
         reached_by = np.searchsorted(levels, self.trigger_signal)
@@ -150,8 +159,17 @@ class RiskCurve:
         return float(np.min(self.trigger_signal, where=self.trigger_signal > tau, initial=np.inf))
 
     def people_at(self, points: Int64Array) -> tuple[Float64Array, Float64Array]:
-        """Loss and eligible share of each person at some rising points; two arrays of shape
-        (len(points), n).
+        """Loss and eligible share of each person at some points.
+
+        Parameters
+        ----------
+        points
+            Rising positions on the curve, (points,).
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            Two arrays of shape (points, n).
         """
         rows = np.zeros((len(points), self.n, 2))
         rows[0] = self.start
@@ -163,7 +181,7 @@ class RiskCurve:
 
 
 def trace(runs: Runs, target: Target = "all") -> RiskCurve | None:
-    """Compute the risk curve of ``runs``; None if no run has a legal step.
+    """Compute the risk curve of ``runs``.
 
     Parameters
     ----------
@@ -172,6 +190,23 @@ def trace(runs: Runs, target: Target = "all") -> RiskCurve | None:
     target
         Whom the risk is about: "all" with a plan, those who stop "early", those whom the signal
         tells to "act", early or at their last step, or those "refused" where they stop.
+
+    Returns
+    -------
+    RiskCurve or None
+        None if no run has a legal step.
+
+    Raises
+    ------
+    DataError
+        If the losses are not known, or the target needs a column that is not there.
+
+    Examples
+    --------
+    >>> from edfa.certification.simulate import simulate_records
+    >>> curve = trace(Runs.from_records(simulate_records(100)))
+    >>> curve.n, bool(curve.risk[0] < curve.risk[-1])
+    (100, True)
     """
     legal = runs.last_legal >= 0
     if not legal.any():
@@ -298,11 +333,29 @@ def leading(passed: BoolArray) -> Int64Array:
 
 @dataclass(frozen=True)
 class RiskTest:
-    """A test of "the risk is alpha or more" at points of a risk curve, at level ``delta``.
+    """A test of "the risk is alpha or more" at points of a risk curve.
 
-    ``order`` is the order in which people are bet on, as positions on the curve, fixed without
-    looking at the losses; ``horizon`` the number of people the bets plan for. Both concern the
-    bound "wsr" alone.
+    Parameters
+    ----------
+    bound
+        One of ``edfa.certification.bounds.BOUNDS``.
+    alpha
+        The risk that is tested.
+    delta
+        The level of the test.
+    order
+        The order in which people are bet on, as positions on the curve, (n,), fixed without
+        looking at the losses; None: that of the curve. For the bound "wsr" alone.
+    horizon
+        The number of people that the bets plan for; None: those on the curve. For "wsr" alone.
+
+    Examples
+    --------
+    >>> from edfa.certification.simulate import simulate_records
+    >>> curve = trace(Runs.from_records(simulate_records(100)))
+    >>> test = RiskTest("cp", alpha=0.2, delta=0.05)
+    >>> test.count_passed(curve, np.arange(len(curve.tau))) > 0
+    True
     """
 
     bound: Bound
@@ -327,8 +380,11 @@ class RiskTest:
         return self._p_value_function(curve, points)(np.full(len(points), self.alpha))
 
     def upper(self, curve: RiskCurve, points: Int64Array) -> Float64Array:
-        """The upper bound of the risk at each of the rising ``points``: at most alpha exactly where
-        the test passes.
+        """The upper bound of the risk at each of the rising ``points``.
+
+        It is at most alpha exactly where the test passes. Where there is no closed form it is
+        found by halving intervals, to about nine digits, on the side of alpha that the test
+        says.
         """
         if self.bound != "wsr" and not curve.conditional:
             if curve.lost_count is None:
@@ -348,6 +404,8 @@ class RiskTest:
     def surely_above(self, curve: RiskCurve, point: int) -> bool:
         """Whether a lower bound of the risk at ``point`` exceeds alpha, so that more people cannot
         help.
+
+        The bound is exact for losses of 0 or 1, otherwise it is that of Hoeffding and Bentkus.
         """
         lost, eligible, people = curve.lost[point], curve.eligible[point], curve.n
         successes = people - lost - (people - eligible) * self.alpha
@@ -366,11 +424,22 @@ class RiskTest:
     def _p_value_function(
         self, curve: RiskCurve, points: Int64Array
     ) -> Callable[[Float64Array], Float64Array]:
-        """The p-values at ``points`` as a function of the tested risk ``mu``, (points,) to
-        (points,).
+        """Make a function that gives the p-values at ``points`` for a tested risk.
 
         People whom the target is not about count as a loss of ``mu``, which neither helps nor
         hurts.
+
+        Parameters
+        ----------
+        curve
+            The curve.
+        points
+            Rising positions on it, (points,).
+
+        Returns
+        -------
+        callable
+            From the tested risks ``mu``, (points,), to the p-values, (points,).
         """
         if self.bound == "wsr":
             lost, eligible = (part[:, self.bet_order(curve)] for part in curve.people_at(points))
@@ -445,7 +514,8 @@ class FixedSequenceResult:
         """The thresholds [low, high) that stop the calibration runs where the last one that passed
         does.
 
-        Where nothing but the ceiling ends them, it is the last of them.
+        Where nothing but the ceiling ends them, it is the last of them. Only for a result of
+        which some threshold passed.
         """
         curve = self.curve
         if not self.grid_free:
@@ -471,7 +541,11 @@ class FixedSequenceResult:
 
 
 def between(low: float, high: float) -> float:
-    """A threshold half-way between two signals; an infinite one, the first, stands for itself."""
+    """A threshold half-way between two signals; an infinite one, the first, stands for itself.
+
+    >>> between(0.25, 0.5), between(-np.inf, 0.5), between(0.25, np.inf)
+    (0.375, -inf, inf)
+    """
     if np.isinf(low) or np.isinf(high):
         return low if np.isinf(low) else high
     middle = low + (high - low) / 2
@@ -483,8 +557,22 @@ def _count_passed_by_betting(test: RiskTest, curve: RiskCurve, points: Int64Arra
     threshold.
 
     Where the capital reaches 1/delta within the first people, thresholds that only change later
-    people pass as well. So bets are made on a prefix of the people, which is doubled where it does
-    not suffice.
+    people pass as well. So bets are made on a prefix of the people, which is doubled where it
+    does not suffice.
+
+    Parameters
+    ----------
+    test
+        The test, with its order of people and its horizon.
+    curve
+        The risk curve.
+    points
+        Rising positions on the curve, (points,).
+
+    Returns
+    -------
+    int
+        The number of points that pass before the first failure.
     """
     order = test.bet_order(curve)
     rank = np.empty(curve.n, dtype=np.int64)
