@@ -28,11 +28,20 @@ LOSSES_AT_A_TIME = 2**20  # people times thresholds
 
 @dataclass(frozen=True)
 class ConformalRiskCertificate(Guarantee):
-    """A threshold ``tau`` whose expected risk is at most ``alpha``; None means "issue no plan",
-    which never fails.
+    """A threshold whose expected risk is at most ``alpha``.
 
-    ``risk`` is the observed risk at ``tau`` and ``bound`` its conformal bound; ``n`` of ``people``
-    have a plan. ``signal``, ``reference``, ``advisor`` and ``loss`` are those of the records.
+    Parameters
+    ----------
+    alpha
+        The largest expected risk.
+    tau
+        The threshold; None means "issue no plan", which never fails.
+    risk, bound
+        The observed risk at ``tau`` and its conformal bound; None without a threshold.
+    n, people
+        The number of calibration people with a plan, and of all.
+    signal, reference, advisor, loss
+        Those of the records.
     """
 
     alpha: float
@@ -60,7 +69,18 @@ class ConformalRiskCertificate(Guarantee):
         return f"{promise}, on average over calibration samples."
 
     def stop(self, runs: Any, *, advisor: str = "") -> Stops:
-        """Find where to stop, as ``Certificate.stop``; without a threshold no plan is issued."""
+        """Find where to stop; without a threshold no plan is issued.
+
+        Parameters
+        ----------
+        runs, advisor
+            As in ``Certificate.stop``.
+
+        Returns
+        -------
+        Stops
+            Where each run stops; step -1 everywhere if there is no threshold.
+        """
         runs = runs_for(self, runs, advisor)
         if self.tau is not None:
             return stop_at(runs, self.tau, self.sentence)
@@ -77,7 +97,21 @@ def certify_expected_risk(
     """Find the largest threshold whose expected risk is at most ``alpha``, by conformal risk
     control.
 
-    The bound counts one imaginary person who is lost. ``signal`` is what is watched in plans.
+    The bound counts one imaginary person who is lost.
+
+    Parameters
+    ----------
+    runs
+        Plans of every step of calibration people, or their records, with losses.
+    alpha
+        The largest expected risk, between 0 and 1.
+    signal
+        What is watched in plans; None: the uncertainty. With records it is theirs.
+
+    Returns
+    -------
+    ConformalRiskCertificate
+        With the threshold, or without one if none keeps the expected risk below alpha.
 
     Examples
     --------

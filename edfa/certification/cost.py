@@ -21,10 +21,20 @@ class CostCertificate(Guarantee):
     """Whether the mean cost is at most ``limit`` times ``budget``, wrong with probability at most
     ``delta``.
 
-    It is for every threshold from ``lowest`` on (None: for no threshold surely). ``share`` and
-    ``bound`` are the observed mean cost and its upper bound, as shares of the budget, at the risk
-    certificate's threshold ``tau``; ``risk_delta`` is that certificate's delta and ``n`` the number
-    of people with a plan.
+    Parameters
+    ----------
+    limit, budget, delta
+        What is promised; see ``certify_cost``.
+    lowest
+        The promise holds for every threshold from here on; None: for no threshold surely.
+    tau
+        The risk certificate's threshold; None if that promises nothing.
+    share, bound
+        The observed mean cost at ``tau`` and its upper bound, as shares of the budget.
+    n
+        The number of people with a plan.
+    risk_delta
+        The risk certificate's delta.
     """
 
     kind: ClassVar[str] = "cost certificate"

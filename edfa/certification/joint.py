@@ -19,8 +19,14 @@ __all__ = ["JointCertificate", "certify_jointly"]
 
 @dataclass(frozen=True)
 class JointCertificate(Guarantee):
-    """The certificates of all candidates; all certified ones hold together with probability 1 -
-    ``delta``.
+    """The certificates of all candidates.
+
+    Parameters
+    ----------
+    certificates
+        The certificate of each candidate, by its name, each at its own share of ``delta``.
+    delta
+        All certified ones hold together with probability 1 - delta.
     """
 
     kind: ClassVar[str] = "joint certificate"
@@ -63,15 +69,20 @@ def certify_jointly(
 ) -> JointCertificate:
     """Make one certificate for each candidate, at levels such that all of them hold together.
 
-    Each gets an equal share of delta. A candidate whose thresholds all pass hands its share on to
-    the next, so put those that promise most first, before looking at any calibration run.
+    Each gets an equal share of delta. A candidate whose thresholds all pass hands its share on
+    to the next, so put those that promise most first, before looking at any calibration run.
 
     Parameters
     ----------
     candidates
-        Plans or records by name.
+        Plans or records by name, with losses; the people may be the same.
     certifier
         The settings of all certificates; by default those of ``RecourseCertifier()``.
+
+    Returns
+    -------
+    JointCertificate
+        The certificates by name; ``best`` is the certified one of least mean cost.
 
     Examples
     --------

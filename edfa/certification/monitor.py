@@ -86,7 +86,20 @@ class Monitor(Guarantee):
 
     @classmethod
     def of(cls, certificate: Certificate, delta: float = 0.05) -> "Monitor":
-        """Start to monitor a certificate; ``delta`` is the probability of a false alarm, ever."""
+        """Start to monitor a certificate.
+
+        Parameters
+        ----------
+        certificate
+            The certificate; it must promise something.
+        delta
+            The probability of a false alarm, ever.
+
+        Raises
+        ------
+        SettingError
+            If nothing is certified.
+        """
         if not certificate.certified:
             raise SettingError("there is nothing to monitor: the certificate promises nothing")
         return cls(certificate.alpha, delta, certificate.advisor, certificate=certificate.digest)
@@ -102,7 +115,13 @@ class Monitor(Guarantee):
         return float(np.exp(-self.peak))
 
     def check_watches(self, certificate: Certificate) -> None:
-        """MismatchError if this monitor is of another advisor or another certificate."""
+        """Refuse a certificate that is not the one that is monitored.
+
+        Raises
+        ------
+        MismatchError
+            If the certificate is of another advisor, or another one.
+        """
         if certificate.advisor != self.advisor:
             raise MismatchError(
                 f"the monitor watches advisor {self.advisor!r}, not {certificate.advisor!r}"
@@ -114,11 +133,25 @@ class Monitor(Guarantee):
             )
 
     def audit(self, losses: Any, *, advisor: str | None = None) -> "Monitor":
-        """Return the state after more audited losses in [0, 1], (audits,), in the order in which
-        they were drawn.
+        """Return the state after more audits.
 
-        ``advisor`` is the fingerprint of the audited advisor; another one than the monitor's is
-        refused.
+        Parameters
+        ----------
+        losses
+            Losses in [0, 1], in the order in which the people were drawn, (audits,); one number
+            will do.
+        advisor
+            The fingerprint of the audited advisor; None: it is not checked.
+
+        Returns
+        -------
+        Monitor
+            The next state. An alarm, once raised, stays.
+
+        Raises
+        ------
+        MismatchError
+            If the advisor is not the monitor's.
         """
         if advisor is not None and advisor != self.advisor:
             raise MismatchError(f"the monitor watches advisor {self.advisor!r}, not {advisor!r}")

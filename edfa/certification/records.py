@@ -306,16 +306,16 @@ def _as_column(name: str, values: Any) -> AnyArray:
     column = np.asarray(values)
     if name in ("person", "group"):
         return column if column.dtype.kind in "iuU" else column.astype(object)
-    dtype, kinds = np.dtype(np.float64), "iufb"
+    kind, kinds = "float64", "iufb"
     if name in ("seed", "step"):
-        dtype, kinds = np.dtype(np.int64), "iuf"
+        kind, kinds = "int64", "iuf"
     elif name in ("legal", "refused", "wasted"):
-        dtype, kinds = np.dtype(np.bool_), "b"
+        kind, kinds = "bool", "b"
     if column.size and column.dtype.kind not in kinds:
-        raise ColumnError(f"{name} holds {column.dtype} where {dtype.name} is due")
-    if dtype.kind == "i" and np.any(np.mod(column, 1) != 0):
+        raise ColumnError(f"{name} holds {column.dtype} where {kind} is due")
+    if kind == "int64" and np.any(np.mod(column, 1) != 0):
         raise ColumnError(f"{name} holds numbers that are not whole")
-    return column.astype(dtype, copy=False)
+    return column.astype(kind, copy=False)
 
 
 def _to_python(value: Any) -> Any:
@@ -542,5 +542,5 @@ def _records_of_signals(signals: Any) -> Records:
             f"signals have one row a run and one column a step, not the shape {matrix.shape}"
         )
     person, step = (index.ravel() for index in np.indices(matrix.shape))
-    signal, zeros = matrix.ravel(), np.zeros(matrix.size)
-    return Records(person, zeros, step, zeros, signal, None, legal=signal < np.inf)
+    signal, seed = matrix.ravel(), np.zeros_like(step)
+    return Records(person, seed, step, 0.0 * step, signal, None, legal=signal < np.inf)

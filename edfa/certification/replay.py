@@ -211,7 +211,14 @@ def _judge(plans: Plans, against: Against, rows: Float32Array) -> IntArray:
 
 
 def _facts_at_end(plans: Plans, against: Against) -> Float32Array:
-    """The facts that the reference decides from, for each row's person, shape (rows, features)."""
+    """The facts that the reference decides from, for each row's person, shape (rows, features).
+
+    Raises
+    ------
+    DataError
+        If facts that the reference needs are neither asked in the run nor given as
+        ``against.whole``.
+    """
     judges, whole = against.judges, against.whole
     if against.reference == "trajectory_end":
         return _known_at_end(plans)
@@ -319,22 +326,32 @@ def replay(
     favourable: int | None = None,
     loss: Loss = "recourse",
 ) -> Records:
-    """Records with losses: whether the first plan of every step lasts, one record per person, seed
-    and step.
+    """Records with losses: whether the first plan of every step lasts.
 
     Parameters
     ----------
     plans, signal, advisor
         As in ``watch``.
     against
-        What plans are held against; by default everything known at the last step of the same run.
+        What plans are held against; by default everything known at the last step of the same
+        run.
     favourable
-        Code of the class a plan must lead to. None: the class the plans were found for, or else any
-        class other than the one decided at the end.
+        Code of the class a plan must lead to. None: the class the plans were found for, or else
+        any class other than the one decided at the end.
     loss
-        "recourse" is the paper's: the decision or the plan does not last. "let_down": the plan was
-        followed and the desired class is still not given; whether it would be given without the
-        plan goes into the column ``wasted``.
+        "recourse" is the paper's: the decision or the plan does not last. "let_down": the plan
+        was followed and the desired class is still not given; whether it would be given without
+        the plan goes into the column ``wasted``.
+
+    Returns
+    -------
+    Records
+        One row per person, seed and step.
+
+    Raises
+    ------
+    SettingError
+        If the loss needs a desired class and there is none.
     """
     if loss not in LOSSES:
         raise UnknownNameError("loss", loss, LOSSES)
@@ -361,7 +378,20 @@ def replay(
 
 
 def as_records(runs: Records | Plans, signal: Signal | None = None) -> Records:
-    """Replay plans, watching ``signal`` or the uncertainty; return records unchanged."""
+    """Plans replayed; records unchanged.
+
+    Parameters
+    ----------
+    runs
+        Plans of every step, or records.
+    signal
+        What is watched in plans; None: the uncertainty.
+
+    Raises
+    ------
+    DataError
+        If they are anything else, such as a trajectory.
+    """
     if isinstance(runs, Plans):
         return replay(runs, signal="uncertainty" if signal is None else signal)
     if not isinstance(runs, Records):
@@ -406,8 +436,23 @@ def signal_of(
 ) -> Float64Array:
     """The signal at each row of ``plans.people``, shape (rows,).
 
-    ``probabilities`` are those of the classes as predicted now, (rows, classes); ``signal`` as in
-    ``watch``.
+    Parameters
+    ----------
+    plans
+        The plans of every step.
+    signal
+        As in ``watch``. "survival" is one minus the survival of the first plan, 1 where there is
+        none.
+    probabilities
+        Those of the classes as predicted now, (rows, classes); None: the model is asked if the
+        signal needs them.
+
+    Raises
+    ------
+    UnknownNameError
+        If the signal is a name that is not known.
+    DataError
+        If a signal of one's own has another shape, or plans without survival are watched for it.
     """
     people = plans.people
     if not isinstance(signal, str):

@@ -244,7 +244,9 @@ def trace(runs: Runs, target: Target = "all") -> RiskCurve | None:
     levels, begins, level = np.unique(signal[moved], return_index=True, return_inverse=True)
     n_changes = np.append(begins, len(moved))  # up to each point
     change = np.column_stack([lost[moved], eligible[moved]]) * weight[run[moved], None]
-    start = np.column_stack([np.bincount(person, part * weight) for part in at_end[:2]])
+    start: Float64Array = np.column_stack(
+        [np.bincount(person, part * weight) for part in at_end[:2]]
+    )
     sums = np.cumsum(np.concatenate([start.sum(axis=0)[None], change]), axis=0)[n_changes]
     zero_one = bool(np.isin(np.append(at_end[0], at_stop[0]), (0, 1)).all())
     conditional = target != "all"

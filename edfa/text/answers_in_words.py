@@ -65,9 +65,20 @@ def parse_answer(
 
 
 def choice_keys(choices: Sequence[Answer]) -> list[str]:
-    """What is printed before each level, and may be typed instead: 1, 2, …; where all levels are
-    numbers, themselves.
+    """What is printed before each level, and may be typed instead of it.
 
+    Parameters
+    ----------
+    choices
+        The levels, in the order in which they are printed.
+
+    Returns
+    -------
+    list of str
+        1, 2, …; where all levels are numbers, the levels themselves.
+
+    Examples
+    --------
     >>> choice_keys(["own", "rent"]), choice_keys([-1, 0, 1])
     (['1', '2'], ['-1', '0', '1'])
     """
@@ -86,7 +97,17 @@ def words_of(feature: Feature, level: Answer, language: str) -> str:
 
 
 def _level(text: str, feature: Feature, levels: Sequence[Answer], language: str) -> Answer:
-    """The level that a text names."""
+    """The level that a text names.
+
+    The readings are tried in turn, and the first that gives any level decides: the level's name
+    in the card as it stands; a name or its words, whatever the capitals; the printed key; the
+    beginning of a name or words, or, for a number, the interval that holds it.
+
+    Raises
+    ------
+    FactError
+        If that reading gives several levels, or no reading gives one.
+    """
     typed, keys, number = text.casefold(), choice_keys(levels), phrases.as_number(text)
     names = [
         {exact_text(level).casefold(), words_of(feature, level, language).casefold()}
@@ -141,7 +162,14 @@ def _code(text: str, feature: Feature, language: str) -> Answer | None:
 
 
 def _number(text: str, feature: Feature, language: str) -> Answer:
-    """The number that a text means in a language."""
+    """The number that a text means in a language.
+
+    Raises
+    ------
+    FactError
+        If it is no number, could mean two, is a percentage where none is asked for, or too
+        large.
+    """
     money = feature.unit in MONEY or any(sign in text for sign in MONEY)
     bare = _without_unit(text, feature, language)
     if EXPONENT.fullmatch(bare):

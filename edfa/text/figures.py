@@ -22,8 +22,16 @@ def draw_steps(
 ) -> "Axes":
     """Draw one person's steps: a probability against the cost so far, each step with its name.
 
-    ``spent``, ``probability`` and ``names`` have one entry per step; ``axis_labels`` are those of
-    the x and the y axis.
+    Parameters
+    ----------
+    ax
+        The axis to draw on; it is returned.
+    spent, probability
+        The cost so far and the probability after each step, (steps,).
+    names
+        What is written at each step, (steps,).
+    axis_labels
+        Those of the x and the y axis.
     """
     ax.step(spent, probability, "-o", where="post", color="black", mfc="white", lw=1.2, ms=4)
     for x, y, name in zip(spent, probability, names, strict=True):

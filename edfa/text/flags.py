@@ -14,10 +14,19 @@ __all__ = ["flag_sentence"]
 def flag_sentence(
     flag: "Flag", schema: "Schema", language: str = "en", *, as_given: bool = False
 ) -> str:
-    """One line about one flag: ``age: 80 is above 75, the highest seen; taken as 75``.
+    """One line about one flag, such as ``age: 80 is above 75, the highest seen; taken as 75``.
 
-    ``as_given``: the model itself is asked about 80, and only whoever resembles the person is
-    looked for at 75.
+    Parameters
+    ----------
+    flag
+        The fact, what was told and what stands for it.
+    schema
+        The card.
+    language
+        "en" or "de".
+    as_given
+        Whether the model itself is asked about 80, and only people like this one are looked for
+        at 75.
     """
     feature = schema[flag.feature]
     name = plain(feature.said(language).label)

@@ -75,8 +75,23 @@ def fragment(*parts: Markup) -> str:
 
 
 def page(title: str, *parts: Markup, language: str = "en") -> str:
-    """A complete HTML document that loads nothing; its security policy forbids scripts and network
-    requests.
+    """A complete HTML document that loads nothing.
+
+    Its security policy forbids scripts and network requests.
+
+    Parameters
+    ----------
+    title
+        The title, which is also the first heading.
+    parts
+        What follows, as from the other functions of this module.
+    language
+        The document's language, such as "en".
+
+    Returns
+    -------
+    str
+        The document, which ends with a line break.
     """
     head = Markup(
         '<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{}">'
@@ -88,24 +103,44 @@ def page(title: str, *parts: Markup, language: str = "en") -> str:
 
 
 def heading(text: object, level: int) -> Markup:
-    """A heading of level 1 to 6."""
+    """A heading of level 1 to 6.
+
+    >>> heading("Plans & people", 3)
+    Markup('<h3>Plans &amp; people</h3>')
+    """
     return Markup("<h{0}>{1}</h{0}>").format(level, text)
 
 
 def paragraph(*texts: object) -> Markup:
-    """One paragraph; the texts are separated by a space."""
+    """One paragraph; the texts are separated by a space.
+
+    >>> paragraph("You may act.", Markup("<b>Now.</b>"))
+    Markup('<p>You may act. <b>Now.</b></p>')
+    """
     return Markup("<p>{}</p>").format(Markup(" ").join(map(escaped, texts)))
 
 
 def bullet_list(items: Iterable[object]) -> Markup:
-    """A bullet list; without items, nothing."""
+    """A bullet list; without items, nothing.
+
+    >>> bullet_list(["a", "b"]), bullet_list([])
+    (Markup('<ul><li>a</li><li>b</li></ul>'), Markup(''))
+    """
     entries = _joined(Markup("<li>{}</li>").format(item) for item in items)
     return Markup("<ul>{}</ul>").format(entries) if entries else Markup()
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption: object = "") -> Markup:
-    """A table with a header row. ">" before a column's name right-aligns the column, for
-    numbers.
+    """A table with a header row.
+
+    Parameters
+    ----------
+    columns
+        The names of the columns. ">" before a name right-aligns the column, for numbers.
+    rows
+        The rows, each with a value for every column; None gives an empty cell.
+    caption
+        What stands above the table; empty: nothing.
     """
     classes = [NUMERIC if name.startswith(">") else "" for name in columns]
     names = [name.lstrip(">") for name in columns]
@@ -123,7 +158,15 @@ def _table_row(cell: Markup, values: Sequence[object], classes: Sequence[str]) -
 
 
 def definition_table(rows: Iterable[tuple[object, object]], caption: object = "") -> Markup:
-    """A table of two columns, names and their values, without a header row."""
+    """A table of two columns, names and their values, without a header row.
+
+    Parameters
+    ----------
+    rows
+        Pairs of a name and a value; None gives an empty cell.
+    caption
+        What stands above the table; empty: nothing.
+    """
     template = Markup('<tr><th scope="row">{}</th><td>{}</td></tr>')
     body = _joined(template.format(name, escaped(value)) for name, value in rows)
     return Markup("<table>{}<tbody>{}</tbody></table>").format(_caption(caption), body)
@@ -138,12 +181,22 @@ def _joined(parts: Iterable[Markup]) -> Markup:
 
 
 def figure(draw: Callable[["Axes"], object], title: object) -> Markup:
-    """What ``draw`` plots on a matplotlib axis, as inline SVG; without matplotlib, a line that says
-    how to get it.
+    """What ``draw`` plots on a matplotlib axis, as inline SVG.
 
-    The same drawing under the same title gives the same bytes. What is drawn
-    in black has the colour of the text around the figure; what is white is transparent, the
-    background too.
+    The same drawing under the same title gives the same bytes. What is drawn in black has the
+    colour of the text around the figure; what is white is transparent, the background too.
+
+    Parameters
+    ----------
+    draw
+        A function that draws on an axis.
+    title
+        What the drawing shows, for those who cannot see it.
+
+    Returns
+    -------
+    Markup
+        The drawing; without matplotlib, a line that says how to get it.
     """
     try:
         return draw_svg(draw, title, (6.4, 3.2))
@@ -153,6 +206,13 @@ def figure(draw: Callable[["Axes"], object], title: object) -> Markup:
 
 def draw_svg(draw: Callable[["Axes"], object], title: object, size: tuple[float, float]) -> Markup:
     """What ``draw`` plots on a matplotlib axis, as inline SVG whose text stays text.
+
+    Parameters
+    ----------
+    draw, title
+        As in ``figure``.
+    size
+        Width and height in inches.
 
     Raises
     ------

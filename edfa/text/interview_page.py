@@ -1,5 +1,8 @@
-"""One person's interview as a page: decision, standing, next question, plans, what counts, and the
-answers so far.
+"""One person's interview as a page for notebooks: decision, standing, next question, plans, what
+counts, and the answers so far.
+
+``interview_html`` is the main entry; ``draw_timeline`` draws the answers so far on an axis. The
+sentences are those of ``edfa.text.record.InterviewRecord``.
 """
 
 from textwrap import shorten
@@ -25,8 +28,18 @@ LISTS = ("plans", "partition")  # sections whose sentences are shown as bullet p
 
 
 def interview_html(interview: "Interview") -> Markup:
-    """The interview as it stands, for the person to read; with a drawing once there is more than
-    one step.
+    """The interview as it stands, for the person to read.
+
+    Parameters
+    ----------
+    interview
+        The interview, in its own language.
+
+    Returns
+    -------
+    Markup
+        A heading for each section with its sentences, and a table of the steps; with a drawing
+        of them once there is more than one.
     """
     language, timeline = interview.language, say("page.timeline", interview.language)
     parts: list[Markup] = []
@@ -76,7 +89,17 @@ def _timeline_table(interview: "Interview") -> Markup:
 
 
 def _answer_text(moment: "Moment", schema: "Schema", language: str) -> str:
-    """The answers of one step: titles and values, or that the person declined."""
+    """The answers of one step: titles and values, or that the person declined.
+
+    Parameters
+    ----------
+    moment
+        The step, with the facts that were told in it.
+    schema
+        The card.
+    language
+        "en" or "de".
+    """
     answers = [
         f"{phrases.plain(schema[name].said(language).label)}: "
         + (
@@ -90,7 +113,20 @@ def _answer_text(moment: "Moment", schema: "Schema", language: str) -> str:
 
 
 def draw_timeline(interview: "Interview", ax: "Axes") -> "Axes":
-    """Draw the probability of the favourable class after every answer against the cost so far."""
+    """Draw the probability of the favourable class after every answer against the cost so far.
+
+    Parameters
+    ----------
+    interview
+        The interview; steps at which the person declined are left out.
+    ax
+        The matplotlib axis to draw on.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The same axis.
+    """
     schema, language = interview.fitted.schema, interview.language
     moments = [moment for moment in interview.timeline if moment.kind != "decline"]
     axis_labels = (say("page.spent", language), _probability_label(schema, language))
@@ -107,6 +143,7 @@ def draw_timeline(interview: "Interview", ax: "Axes") -> "Axes":
 
 
 def _probability_label(schema: "Schema", language: str) -> str:
+    """What the estimate is called, with the words for the favourable class."""
     return say(
         "page.chance", language, wanted=phrases.plain(schema.outcome(schema.favourable, language))
     )

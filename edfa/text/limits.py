@@ -25,6 +25,17 @@ NUMBERS = ("max_changes", "max_effort", "max_months", "min_probability")  # "max
 def is_among(rule: str, rules: Rules) -> bool:
     """Whether the named rule is one of these.
 
+    Parameters
+    ----------
+    rule
+        A rule as ``NoPlan.rules`` names it. Ranges, levels and directions are known by their
+        feature alone, other rules by their value.
+    rules
+        The rules to look among. How many people must be there is a setting of the search, and
+        always counts as one of them.
+
+    Examples
+    --------
     >>> is_among("locked: purpose", Rules(locked=("purpose",)))
     True
     >>> is_among("max_changes = 1", Rules())

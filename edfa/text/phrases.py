@@ -1,8 +1,9 @@
 """Sentences from the language files, and numbers, units, labels and levels as a language writes
 them.
 
-The sentences are in ``edfa/text/sentences/<language>.toml``; a new language is one more file with
-the same keys.
+The sentences are in ``edfa/text/sentences/<language>.toml``; a new language is one more file
+with the same keys. ``say`` fills a sentence; ``value`` writes a value of a feature, ``number`` a
+number, ``listed`` a list. Languages are named "en" and "de".
 """
 
 import re
@@ -57,11 +58,20 @@ TWO_BOUNDS = re.compile(r"(-?\d+(?:\.\d+)?)\s*<=\s*[Xx]\s*<\s*(-?\d+(?:\.\d+)?)"
 
 
 def table(language: str, kind: str = "") -> Mapping[str, Any]:
-    """Every entry of a language file, keyed ``section.name``; an unknown language is an
-    ``UnknownNameError``.
+    """Every entry of a language file, keyed ``section.name``.
 
-    ``kind`` names another file than that of what a person is told: ``"summary"`` for
-    ``summary.<language>.toml``.
+    Parameters
+    ----------
+    language
+        "en" or "de".
+    kind
+        Names another file than that of what a person is told: "summary" for
+        ``summary.<language>.toml``.
+
+    Raises
+    ------
+    UnknownNameError
+        If the language is not known.
     """
     if language not in LANGUAGES:
         raise UnknownNameError("language", language, LANGUAGES)
@@ -70,8 +80,22 @@ def table(language: str, kind: str = "") -> Mapping[str, Any]:
 
 
 def say(key: str, language: str, count: int | None = None, /, **values: object) -> str:
-    """One entry with its placeholders filled; with a ``count``, its singular or plural form.
+    """One entry with its placeholders filled.
 
+    Parameters
+    ----------
+    key
+        The entry, ``section.name``.
+    language
+        "en" or "de".
+    count
+        Chooses between the entries ``<key>.one`` and ``<key>.other``, and fills ``{count}``;
+        None: the entry has one form.
+    values
+        What the placeholders stand for.
+
+    Examples
+    --------
     >>> say("plan.unknown", "de", 1)
     'Eine Angabe zu Ihnen ist noch nicht bekannt; sie könnte das noch umstoßen.'
     """
@@ -107,6 +131,10 @@ def label(feature: Feature, language: str) -> str:
 
 def number(value: float, language: str) -> str:
     """A number with all its digits: a plan's number, rounded, might no longer be enough.
+
+    Numbers from 10,000 on have the language's mark between thousands; smaller ones have none, so
+    that years stay as they are. A number of more than 15 digits, or one that is not finite, is
+    written as Python does.
 
     >>> number(12345.5, "en"), number(12345.5, "de"), number(2019, "de")
     ('12,345.5', '12.345,5', '2019')
@@ -152,9 +180,23 @@ def in_hundred(share: float, language: str, digits: int = 0) -> str:
 
 
 def hundredths(first: float, second: float, language: str) -> tuple[str, str]:
-    """Two shares as numbers out of 100, with as many digits as it takes to tell them apart (at most
-    three); nearer ones are rounded apart, to whole numbers.
+    """Two shares as numbers out of 100, with as many digits as it takes to tell them apart.
 
+    Parameters
+    ----------
+    first, second
+        The shares, between 0 and 1.
+    language
+        "en" or "de".
+
+    Returns
+    -------
+    tuple of str
+        The two numbers with the same number of digits, at most three. Shares that are nearer
+        than that are rounded apart, to whole numbers.
+
+    Examples
+    --------
     >>> hundredths(0.695, 0.7, "en"), hundredths(0.6999999, 0.7, "en")
     (('69.5', '70'), ('69', '70'))
     """
@@ -198,8 +240,20 @@ def cases(language: str, *shares: float) -> tuple[str, ...] | None:
     """Shares as counts out of 100 or, if these cannot tell them apart or round one to 0 or all, out
     of 1000.
 
-    None if not even counts out of 1000 do.
+    Parameters
+    ----------
+    language
+        "en" or "de".
+    shares
+        One share or several, between 0 and 1.
 
+    Returns
+    -------
+    tuple of str or None
+        One text for each share; None if not even counts out of 1000 will do.
+
+    Examples
+    --------
     >>> cases("en", 0.58, 0.31), cases("de", 0.333, 0.334)
     (('58 of 100', '31 of 100'), ('333 von 1000', '334 von 1000'))
     """
@@ -231,10 +285,25 @@ def listed(
     conjunction: Conjunction = "and",
     max_listed: int = MAX_LISTED,
 ) -> str:
-    """A list in words; of more than ``max_listed`` entries the last are only counted.
+    """A list in words.
 
+    Parameters
+    ----------
+    words
+        The entries.
+    language
+        "en" or "de".
+    conjunction
+        "and" or "or", before the last entry.
+    max_listed
+        Of more entries than this the last are only counted.
+
+    Examples
+    --------
     >>> listed(["a", "b", "c"], "de", "or")
     'a, b oder c'
+    >>> listed("abcdef", "en", max_listed=3)
+    'a, b and 4 others'
     """
     entries = [*words]
     if len(entries) > max_listed:
@@ -248,6 +317,17 @@ def value(feature: Feature, raw: Any, language: str) -> str:
     """A feature's value in words: a number with its unit, an interval, or a level or code as the
     card says it, quoted.
 
+    Parameters
+    ----------
+    feature
+        The feature, with its unit, levels and codes.
+    raw
+        The value: a number, a level, or None or NaN, which is told as a gap.
+    language
+        "en" or "de".
+
+    Examples
+    --------
     >>> years = Feature("job", "ordinal", levels=("none", "<1", "1<=X<4"), unit="years")
     >>> [value(years, level, "en") for level in years.levels]
     ['“none”', 'below 1 year', '1 to below 4 years']
@@ -288,8 +368,26 @@ def as_number(level: object) -> float | None:
 
 
 def bounded(feature: Feature, raw: Any, way: int, language: str) -> str:
-    """A value and everything below (``way`` -1) or above it (1).
+    """A value and everything below or above it.
 
+    Parameters
+    ----------
+    feature
+        The feature.
+    raw
+        The value that is still included.
+    way
+        -1: everything below is included; 1: everything above.
+    language
+        "en" or "de".
+
+    Returns
+    -------
+    str
+        The bound; the value alone if nothing is beyond it.
+
+    Examples
+    --------
     >>> months, years = (Feature("duration", "continuous", unit="months"), Feature("job", "ordinal",
     ...     levels=("none", "<1", "1<=X<4", ">=4"), unit="years"))
     >>> bounded(months, 36, -1, "en"), bounded(Feature("burden", "continuous", unit="%"), 30.5, -1,

@@ -1,4 +1,8 @@
-"""What every face shows of an interview: page, API, notebook, terminal, letter and receipt."""
+"""What every face shows of an interview: page, API, notebook, terminal, letter and receipt.
+
+``InterviewRecord`` is the main entry: the facts of an interview and the sentences about them.
+Faces lay it out and say nothing of their own about a decision, a question or a plan.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,9 +26,21 @@ PLANS_SHOWN = 3
 
 @dataclass(frozen=True)
 class PlanRecord:
-    """A plan in words: its steps, all of it as sentences, and what speaks against relying on it.
+    """A plan in words.
 
-    ``unknown`` are the facts that are not known and the model would see.
+    Parameters
+    ----------
+    plan
+        The plan.
+    steps
+        Its changes, one step each.
+    text
+        All of it as sentences.
+    notes
+        What speaks against relying on it, as sentences, without the shares of cases in which it
+        fails.
+    unknown
+        Names of the facts that are not known and that the model would see.
     """
 
     plan: "Plan"
@@ -38,8 +54,15 @@ class PlanRecord:
 class InterviewRecord:
     """An interview as it stands, in facts and in the words of its language (``…_text``).
 
-    Each part is made when it is looked at, once; only whether the person may act may be found later
-    and is looked up every time. ``k`` is the largest number of plans.
+    Each part is made when it is looked at, once; only whether the person may act may be found
+    later and is looked up every time.
+
+    Parameters
+    ----------
+    interview
+        The interview; parts that were looked at do not follow later answers.
+    k
+        The largest number of plans.
     """
 
     interview: "Interview"
@@ -94,6 +117,7 @@ class InterviewRecord:
         return tuple(self._plan(plan) for plan in self.interview.plans(self.k))
 
     def _plan(self, plan: "Plan") -> PlanRecord:
+        """A plan in words, under the operator's rules and the person's own locks."""
         seen, rules = self.interview.fitted.decisive, self.interview.fitted.rules
         locked, (schema, language) = self.interview.overlay.locked, self._words
         return PlanRecord(
@@ -120,7 +144,9 @@ class InterviewRecord:
     @cached_property
     def facts(self) -> dict[str, str]:
         """A sentence for each feature that turns the decision by itself, or makes no difference as
-        long as others are not known.
+        long as others are not known, by the feature's name.
+
+        A feature is said to be in the person's hands if a plan that is offered changes it alone.
         """
         interview, alone = self.interview, [r.plan for r in self.plans if r.plan.l0 == 1]
         return narrate.single_facts(
@@ -135,8 +161,11 @@ class InterviewRecord:
     def sentences(self) -> dict[str, list[str]]:
         """Everything there is to say, as sentences by section.
 
-        The sections are ``decision``, ``standing``, ``question``, ``plans`` and ``partition``. A
-        person who may act is asked nothing more: ``question`` then says nothing.
+        Returns
+        -------
+        dict of str to list of str
+            The sections ``decision``, ``standing``, ``question``, ``plans`` and ``partition``. A
+            person who may act is asked nothing more: ``question`` is then empty.
         """
         interview, language = self.interview, self.interview.language
         plans = [record.text for record in self.plans]

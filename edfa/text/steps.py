@@ -1,4 +1,8 @@
-"""The changes of a plan as steps: how far to go, what is enough, and what is reached by waiting."""
+"""The changes of a plan as steps: how far to go, what is enough, and what is reached by waiting.
+
+``plan_steps`` makes a ``Step`` of each change, in words; numbers are rounded so that the plan
+still holds. ``say_steps`` lists them in a sentence.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,9 +26,17 @@ class Step:
     """One change of a plan in words; numbers have three significant digits, rounded the way that
     the plan goes.
 
-    ``after`` is where to go, ``enough`` all that is known to be enough, empty if that is ``after``
-    alone: ``36 months or fewer``, or the ends of a range. ``time`` is how long the change takes if
-    it is reached by waiting, otherwise empty.
+    Parameters
+    ----------
+    feature
+        The feature that changes.
+    before, after
+        Its value today, and where to go.
+    enough
+        All that is known to be enough: a text such as ``36 months or fewer``, or the two ends of
+        a range; empty if that is ``after`` alone.
+    time
+        How long the change takes if it is reached by waiting; otherwise empty.
     """
 
     feature: Feature
@@ -61,8 +73,21 @@ def plan_steps(
     """One step for each change of a plan.
 
     While something is not known, what the plan goes beyond the least that is needed today is its
-    reserve, and is not told as too much. What grows by itself, by the ``operator``'s rules (by
-    default the card's), is waited for.
+    reserve, and is not told as too much.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    schema
+        The card.
+    language
+        "en" or "de".
+    operator
+        The operator's rules, by default the card's; they say what grows by itself, so that it is
+        waited for.
+    blanket
+        The features that the model sees, if it does not see all.
     """
     reserve = plan.survival is not None and bool(not_known(plan, blanket))
     grows = (operator or schema.rules).per_year
@@ -88,8 +113,15 @@ def say_steps(steps: Sequence[Step], language: str) -> str:
 
 
 def not_known(plan: "Plan", blanket: "Blanket | None" = None) -> list[str]:
-    """What was not known of the person and the model would see: of the ``blanket``, if it sees that
-    alone.
+    """The features that were not known of the person when the plan was made and that the model
+    would see.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    blanket
+        The features that the model sees; None: all of them.
     """
     return [name for name in plan.unknown if blanket is None or name in blanket]
 
@@ -108,8 +140,18 @@ def _change(
 ) -> Step:
     """One change as a step.
 
-    With a ``reserve``, it goes to ``after`` and not only as far as the open end; ``further`` says
-    that values a little beyond are as good.
+    Parameters
+    ----------
+    change
+        The change, with the interval of values that are as good.
+    feature
+        Its feature.
+    language
+        "en" or "de".
+    reserve
+        Whether the step goes to ``after`` and not only as far as the open end.
+    further
+        Whether values a little beyond are as good, so that the number may be rounded onward.
     """
     low, high, after = change.low, change.high, change.after
     before, way = told(feature, change.before, 0, language), way_of(change)
@@ -144,9 +186,23 @@ def told(feature: Feature, value: Any, way: int, language: str) -> str:
 def shortened(feature: Feature, value: Any, way: int) -> Any:
     """A number in three significant digits, as every face of an interview shows it.
 
-    It is rounded up (``way`` 1), down (-1) or to the nearest (0; whole numbers then stay as they
-    are). A code, a level, and a number that rounding would take out of the card's range stay as
-    they are.
+    A code, a level, and a number that rounding would take out of the card's range stay as they
+    are.
+
+    Parameters
+    ----------
+    feature
+        The feature, with its codes and its range.
+    value
+        The value.
+    way
+        1: upwards, -1: downwards, 0: to the nearest; whole numbers then stay as they are.
+
+    Examples
+    --------
+    >>> months = Feature("duration", "continuous", range=(0, 12345))
+    >>> shortened(months, 1234, 1), shortened(months, 12345, 1), shortened(months, 12345, -1)
+    (1240.0, 12345, 12300.0)
     """
     if (
         isinstance(value, bool)

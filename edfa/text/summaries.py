@@ -1,5 +1,8 @@
 """What a plan, a receipt and an advisor show of themselves in a notebook: complete HTML fragments,
 all text escaped.
+
+``plan_html``, ``receipt_html`` and ``advisor_html`` are what the ``_repr_html_`` of these
+objects returns. Their words are in ``sentences/summary.<language>.toml``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,8 +33,19 @@ def say_summary(key: str, language: str, /, **values: object) -> str:
 def plan_html(plan: "Plan", schema: "Schema | None" = None, language: str = "en") -> str:
     """A plan's changes in one table, what is known about the plan in another.
 
-    With a ``schema``, features are shown by their labels and values with their units, in the
-    ``language``.
+    Parameters
+    ----------
+    plan
+        The plan.
+    schema
+        The card: with it, features are shown by their labels and values with their units.
+    language
+        "en" or "de".
+
+    Returns
+    -------
+    str
+        An HTML fragment.
     """
 
     def say(key: str, **values: object) -> str:
@@ -86,7 +100,15 @@ def _change_row(change: "Change", schema: "Schema | None", language: str) -> lis
 
 
 def signed_sentence(receipt: "Receipt", language: str = "en") -> str:
-    """Whether and how a receipt is signed, in words."""
+    """Whether and how a receipt is signed, in words.
+
+    Parameters
+    ----------
+    receipt
+        The receipt.
+    language
+        "en" or "de".
+    """
     return say_summary(
         "receipt.signed" if receipt.signed else "receipt.not_signed", language, key=receipt.key
     )
@@ -96,8 +118,19 @@ def receipt_html(receipt: "Receipt", schema: "Schema | None" = None, language: s
     """A receipt: whether it is signed, what was decided and by whom, what was known, and the plans
     offered.
 
-    With a ``schema``, decisions, facts and their values are shown in the card's words, in the
-    ``language``.
+    Parameters
+    ----------
+    receipt
+        The receipt, which may come from a file, so that its parts may be of any type.
+    schema
+        The card: with it, decisions, facts and their values are shown in its words.
+    language
+        "en" or "de".
+
+    Returns
+    -------
+    str
+        An HTML fragment.
     """
     decision, standing, no_plan = receipt.decision, receipt.standing, receipt.no_plan or {}
 
@@ -185,8 +218,23 @@ def advisor_html(
     """An advisor's settings and, once it is fitted, its fingerprint, its guarantee, its results and
     its blanket.
 
-    All but the settings are texts: the certificate's sentence, the evaluation and the blanket as
-    ``str`` gives them. Without a ``fingerprint`` the advisor is shown as not fitted.
+    Parameters
+    ----------
+    settings
+        The settings by name.
+    fingerprint
+        The advisor's fingerprint; empty: it is shown as not fitted.
+    certificate
+        The certificate's sentence; empty: none.
+    evaluation
+        The results on the test part, as ``str`` gives them; empty: none.
+    blanket
+        The features of the blanket, as text.
+
+    Returns
+    -------
+    str
+        An HTML fragment.
     """
     results = {
         "fingerprint": fingerprint,
