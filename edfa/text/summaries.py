@@ -5,7 +5,7 @@ all text escaped.
 objects returns. Their words are in ``sentences/summary.<language>.toml``.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -15,7 +15,6 @@ from edfa.text import html, phrases
 
 if TYPE_CHECKING:
     from edfa.advice.receipt import Receipt
-    from edfa.data.schema import Schema
     from edfa.recourse.plans import Change, Plan
 
 __all__ = ["advisor_html", "plan_html", "receipt_html", "say_summary", "signed_sentence"]
@@ -30,15 +29,13 @@ def say_summary(key: str, language: str, /, **values: object) -> str:
     return str(phrases.table(language, "summary")[key]).format(**values)
 
 
-def plan_html(plan: "Plan", schema: "Schema | None" = None, language: str = "en") -> str:
+def plan_html(plan: "Plan", language: str = "en") -> str:
     """A plan's changes in one table, what is known about the plan in another.
 
     Parameters
     ----------
     plan
         The plan.
-    schema
-        The card: with it, features are shown by their labels and values with their units.
     language
         "en" or "de".
 
@@ -56,7 +53,7 @@ def plan_html(plan: "Plan", schema: "Schema | None" = None, language: str = "en"
 
     error = "" if plan.survival_error is None else f" ± {percent(plan.survival_error, 1)}"
     facts = {
-        "decision": _outcome(plan.reached, schema, language),
+        "decision": plan.reached,
         "probability": _rise(plan.probability_before, plan.probability_after, language),
         "effort": phrases.number(round(plan.effort, 2), language),
         "holds": say("yes" if plan.valid else "no"),
@@ -66,37 +63,29 @@ def plan_html(plan: "Plan", schema: "Schema | None" = None, language: str = "en"
         "inlier": "" if plan.inlier is None else say("yes" if plan.inlier else "hardly"),
         "invalidation": percent(plan.invalidation),
         "survival": percent(plan.survival) + error,
-        "unknown": ", ".join(str(_title(name, schema, language)) for name in plan.unknown),
+        "unknown": ", ".join(plan.unknown),
     }
     columns = [say(name) for name in ("feature", "before", "after", "enough")]
-    changes = [_change_row(change, schema, language) for change in plan.changes]
+    changes = [_change_row(change, language) for change in plan.changes]
     known = [(say(name), value) for name, value in facts.items() if value]
     table = html.table(columns, changes, say("title", id=plan.id))
     return html.fragment(table, html.definition_table(known))
 
 
-def _change_row(change: "Change", schema: "Schema | None", language: str) -> list[object]:
+def _change_row(change: "Change", language: str) -> list[object]:
     """Feature, value today, value to reach, and the range of values that are as good (empty if
     there is none).
     """
-    # Without a schema nothing is known of the feature: its values stand as they are.
-    feature = (
-        Feature(change.feature, "categorical", label=change.feature)
-        if schema is None
-        else schema[change.feature]
-    )
-
-    def words(value: Any) -> Any:
-        return value if schema is None else phrases.value(feature, value, language)
-
+    # Without a card nothing is known of the feature: its values stand as they are.
+    feature = Feature(change.feature, "categorical")
     low, high, enough = change.low, change.high, ""
     if low is None and high is not None:
         enough = phrases.bounded(feature, high, -1, language)
     elif low is not None and high is None:
         enough = phrases.bounded(feature, low, 1, language)
     elif low != high:
-        enough = say_summary("plan.between", language, low=words(low), high=words(high))
-    return [feature.said(language).label, words(change.before), words(change.after), enough]
+        enough = say_summary("plan.between", language, low=low, high=high)
+    return [change.feature, change.before, change.after, enough]
 
 
 def signed_sentence(receipt: "Receipt", language: str = "en") -> str:
@@ -114,7 +103,7 @@ def signed_sentence(receipt: "Receipt", language: str = "en") -> str:
     )
 
 
-def receipt_html(receipt: "Receipt", schema: "Schema | None" = None, language: str = "en") -> str:
+def receipt_html(receipt: "Receipt", language: str = "en") -> str:
     """A receipt: whether it is signed, what was decided and by whom, what was known, and the plans
     offered.
 
@@ -122,8 +111,6 @@ def receipt_html(receipt: "Receipt", schema: "Schema | None" = None, language: s
     ----------
     receipt
         The receipt, which may come from a file, so that its parts may be of any type.
-    schema
-        The card: with it, decisions, facts and their values are shown in its words.
     language
         "en" or "de".
 
@@ -137,74 +124,52 @@ def receipt_html(receipt: "Receipt", schema: "Schema | None" = None, language: s
     def say(key: str) -> str:
         return say_summary(f"receipt.{key}", language)
 
-    def titles(names: Iterable[str]) -> str:
-        return ", ".join(str(_title(name, schema, language)) for name in names)
-
     facts = {
         "time": receipt.time,
         "advisor": receipt.advisor,
-        "decision": _outcome(decision.get("outcome"), schema, language),
+        "decision": decision.get("outcome"),
         "probability": _percent(decision.get("probability"), language),
         "standing": _words("status", standing.get("status"), language),
         "guarantee": receipt.certificate,
         "certificate": receipt.certificate_id,
-        "question": _title(receipt.question, schema, language),
+        "question": receipt.question,
         "spent": phrases.number(receipt.spent, language),
-        "declined": titles(receipt.declined),
-        "locked": titles((receipt.overlay or {}).get("locked", ())),
+        "declined": ", ".join(map(str, receipt.declined)),
+        "locked": ", ".join(map(str, (receipt.overlay or {}).get("locked", ()))),
         "flags": "; ".join(receipt.flags),
         "no_plan": _words("reason", no_plan.get("reason"), language),
         "chosen": receipt.chosen,
     }
-    told = [_answer_row(name, answer, schema, language) for name, answer in receipt.facts.items()]
     feature, reached, probability = (
         say_summary(f"plan.{name}", language) for name in ("feature", "decision", "probability")
     )
-    plans = [_plan_row(plan, schema, language) for plan in receipt.plans]
+    plans = [_plan_row(plan, language) for plan in receipt.plans]
     columns = [say("plan"), say("changes"), reached, f">{probability}"]
     return html.fragment(
         html.paragraph(signed_sentence(receipt, language)),
         html.definition_table((say(name), value) for name, value in facts.items() if value),
-        html.table([feature, say("answer")], told, say("known")) if told else Markup(),
+        html.table([feature, say("answer")], receipt.facts.items(), say("known"))
+        if receipt.facts
+        else Markup(),
         html.table(columns, plans, say("plans")) if plans else Markup(),
     )
 
 
-def _title(name: Any, schema: "Schema | None", language: str) -> Any:
-    """A feature's name for people; a name that the schema does not know stays as it is."""
-    return (
-        schema[name].said(language).label if schema is not None and name in schema.names else name
-    )
-
-
-def _answer_row(name: Any, answer: Any, schema: "Schema | None", language: str) -> list[object]:
-    """A fact of a receipt and its value; in the card's words, where the schema knows it."""
-    if schema is not None and name in schema.names:
-        answer = phrases.value(schema[name], answer, language)
-    return [_title(name, schema, language), answer]
-
-
-def _plan_row(plan: Mapping[str, Any], schema: "Schema | None", language: str) -> list[object]:
+def _plan_row(plan: Mapping[str, Any], language: str) -> list[object]:
     """A receipt's plan, which is data and may come from a file: id, changes, decision,
     probability.
     """
     listed, changes = plan.get("changes"), []
     for change in listed if isinstance(listed, list | tuple) else ():
         if isinstance(change, Mapping):
-            name, ends = change.get("feature"), (change.get("before"), change.get("after"))
-            rows = [_answer_row(name, end, schema, language) for end in ends]
-            changes.append(f"{rows[0][0]}: {rows[0][1]} → {rows[1][1]}")
+            feature, before, after = map(change.get, ("feature", "before", "after"))
+            changes.append(f"{feature}: {before} → {after}")
     return [
         plan.get("id"),
         "; ".join(changes),
-        _outcome(plan.get("reached"), schema, language),
+        plan.get("reached"),
         _rise(plan.get("probability_before"), plan.get("probability_after"), language),
     ]
-
-
-def _outcome(class_name: Any, schema: "Schema | None", language: str) -> Any:
-    """What a class means in the card's words; without a schema, its name."""
-    return class_name if schema is None else schema.outcome(class_name, language)
 
 
 def advisor_html(

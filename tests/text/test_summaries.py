@@ -97,49 +97,14 @@ def test_a_plan_shows_its_changes_and_what_is_known_about_it():
         assert part in more
 
 
-def test_a_plan_with_its_schema_has_titles_and_units():
-    text = checked(plan_html(PLAN, edfa.load("german").schema))
-    assert "duration of the loan" in text
-    assert "12.5 months" in text
-    assert "8 months to 14 months" in text
-    assert "below 1 year" in text
-
-
 def test_a_plan_shows_open_ends_time_and_people():
-    german = edfa.load("german").schema
     changes = (Change("duration", 48, 36, None, 36), Change("residence_since", 1, 3, 2, None))
     plan = replace(PLAN, changes=changes, months=30.0, support=1234, support_share=0.853)
-    text = checked(plan_html(plan, german))
-    for part in ("36 months or fewer", "2 years or more", "2.5 years", "1234", "85%", "granted"):
+    text = checked(plan_html(plan))
+    for part in ("36 or fewer", "2 or more", "2.5 years", "1234", "85%", "good"):
         assert part in text
-    bare = checked(plan_html(plan))
-    assert "36 or fewer" in bare
-    assert "good" in bare, "without a card a class has no other name"
-    assert "granted" not in bare
     assert "training people" not in checked(plan_html(PLAN)), "nobody counted"
     assert "takes" not in checked(plan_html(PLAN))
-
-
-def test_a_receipt_with_its_schema_has_the_card_s_words(receipt):
-    change = {"feature": "housing", "before": "rent", "after": "own"}
-    told = replace(
-        receipt,
-        decision={"outcome": "bad", "probability": 0.31},
-        facts={"duration": 48, "housing": "rent"},
-        declined=("own_telephone",),
-        plans=({"reached": "good", "changes": [change]},),
-    )
-    text = checked(receipt_html(told, edfa.load("german").schema))
-    assert "refused" in text
-    assert "granted" in text
-    assert "bad" not in text
-    for part in (
-        "duration of the loan",
-        "48 months",
-        "housing: “rented” → “own home”",
-        "telephone in the own name",
-    ):
-        assert part in text
 
 
 def test_both_languages_have_the_same_keys_and_places():
@@ -153,27 +118,25 @@ def test_both_languages_have_the_same_keys_and_places():
 
 
 def test_a_plan_and_a_receipt_in_german(receipt):
-    schema = edfa.load("german").schema
     plan = replace(
         PLAN, months=30.0, support=1234, support_share=0.853, survival=0.9, survival_error=0.051
     )
-    text = checked(plan_html(plan, schema, "de"))
+    text = checked(plan_html(plan, "de"))
     for part in (
-        "Laufzeit",
-        "12,5 Monate",
-        "8 Monate bis 14 Monate",
+        "12.5",
+        "8 bis 14",
         "1234",
         "85\u00a0%",
         "± 5,1\u00a0%",
-        "bewilligt",
+        "2,5 Jahre",
     ):
         assert part in text
-    told = replace(receipt, facts={"duration": 48}, declined=("own_telephone",), spent=2.5)
-    text = checked(receipt_html(told, schema, "de"))
+    told = replace(receipt, facts={"duration": 48}, spent=2.5)
+    text = checked(receipt_html(told, "de"))
     for part in (
         "nicht unterschrieben",
         "Was bekannt war",
-        "48 Monate",
+        "48",
         "kein Zertifikat",
         "nichts ändert",
         "2,5",
@@ -245,4 +208,4 @@ def test_a_real_interview_s_receipt_and_plans_show_themselves():
     assert interview.plans()
     for plan in interview.plans():
         assert plan.id in text
-        assert plan.id in checked(plan_html(plan, advisor.schema))
+        assert plan.id in checked(plan_html(plan))
