@@ -100,9 +100,7 @@ def choose_anchor(
     check_choice("target", target, ("early", "act"))
     if n < 1:
         raise SettingError(f"n is a number of people, at least 1, not {n!r}")
-    runs, most = Runs.from_records(records), np.inf if ceiling is None else ceiling
-    about: tuple[Target, ...] = ("act",) if target == "act" else ("early", "act")
-    curves = [curve for each in about if (curve := trace(runs, each)) is not None]
+    most, curves = np.inf if ceiling is None else ceiling, _trace_all(records, target)
     thresholds = np.unique(np.concatenate([curve.tau for curve in curves] or [np.zeros(0)]))
     thresholds = thresholds[np.isfinite(thresholds) & (thresholds <= most)]
     if curves:
@@ -116,6 +114,17 @@ def choose_anchor(
     share = n / len(records.people)
     p_values = [_expected_p_values(curve, thresholds, share, alpha) for curve in curves]
     return float(thresholds[np.argmin(np.max(p_values, axis=0))])
+
+
+def _trace_all(
+    records: Records, target: Target, include_last_step: bool = True
+) -> tuple[RiskCurve, ...]:
+    """The risk curve of the target and, for "early", that of all who act; none without a plan."""
+    runs = Runs.from_records(records)
+    targets: list[Target] = [target]
+    if target == "early" and include_last_step:
+        targets.append("act")
+    return tuple(curve for each in targets if (curve := trace(runs, each)) is not None)
 
 
 def _expected_p_values(
@@ -229,10 +238,8 @@ def _shown_points(result: FixedSequenceResult) -> tuple[Point, ...]:
     levels = np.unique(np.concatenate([curve.tau[[0, last]], shown, [result.tau_on_curve, after]]))
     points = curve.index(levels)
     upper, p = result.test.upper(curve, points), result.test.p_values(curve, points)
-    columns: list[Any] = [levels, curve.risk[points], upper, p, *curve.triggered_and_cost(levels)]
-    return tuple(
-        Point(*values) for values in zip(*(column.tolist() for column in columns), strict=True)
-    )
+    columns = [levels, curve.risk[points], upper, p, *curve.triggered_and_cost(levels)]
+    return tuple(Point(*values) for values in np.column_stack(columns).tolist())
 
 
 def _warnings(blank: Certificate, result: FixedSequenceResult) -> tuple[str, ...]:
@@ -463,19 +470,17 @@ class RecourseCertifier:
                 "calibrating again replaces the certificate; both together promise less",
                 stacklevel=2,
             )
-        self.certificate_ = (
-            self._certify_groups(records) if self.groups else self.certificate_for(records)
-        )
         self._provenance = runs.provenance if isinstance(runs, Plans) else Provenance()
-        return self
-
-    def _certify_groups(self, records: Records) -> GroupCertificates:
+        if self.groups is None:
+            self.certificate_ = self.certificate_for(records)
+            return self
         parts = by_group(records)
         delta = self.delta / len(parts) if self.groups == "joint" else self.delta
         certificates = {
             group: self.certificate_for(part, delta, group) for group, part in parts.items()
         }
-        return GroupCertificates(certificates, self.groups == "joint")
+        self.certificate_ = GroupCertificates(certificates, self.groups == "joint")
+        return self
 
     def certificate_for(
         self, records: Records, delta: float | None = None, group: str | None = None
@@ -540,11 +545,7 @@ class RecourseCertifier:
         FixedSequenceResult or None
             The thresholds, the curves and how many thresholds passed; None if nobody has a plan.
         """
-        runs = Runs.from_records(records)
-        targets: list[Target] = [self.target]
-        if self.target == "early" and self.include_last_step:
-            targets.append("act")
-        curves = tuple(curve for each in targets if (curve := trace(runs, each)) is not None)
+        curves = _trace_all(records, self.target, self.include_last_step)
         if not curves:
             return None
         test = self._test(curves, records, delta or self.delta)
@@ -622,7 +623,16 @@ class RecourseCertifier:
         MismatchError
             If the runs are of another advisor or signal.
         """
-        certificate, runs = self._calibrated(), self._with_plans(runs)
+        certificate, made = self._calibrated(), self._provenance
+        if is_trajectory(runs):
+            if made.searcher is None:
+                raise DataError(
+                    "a trajectory has no plans; pass find_recourse(trajectory, searcher) or "
+                    "calibrate on plans"
+                )
+            runs = find_recourse(
+                runs, made.searcher, rules=made.rules, desired_class=made.desired_class
+            )
         if self.signal is not None and isinstance(runs, Plans):
             runs = watch(runs, signal=self.signal, advisor=advisor)
         return certificate.stop(runs, advisor=advisor)
@@ -645,22 +655,6 @@ class RecourseCertifier:
             parts = by_group(records).items()
             return {label: measure(certificate[label], part) for label, part in parts}
         return measure(certificate, records)
-
-    def _with_plans(self, runs: Any) -> Any:
-        """Find a trajectory's plans as those of the calibration were found; return anything else
-        unchanged.
-        """
-        if not is_trajectory(runs):
-            return runs
-        made = self._provenance
-        if made.searcher is None:
-            raise DataError(
-                "a trajectory has no plans; pass find_recourse(trajectory, searcher) or "
-                "calibrate on plans"
-            )
-        return find_recourse(
-            runs, made.searcher, rules=made.rules, desired_class=made.desired_class
-        )
 
     def _calibrated(self) -> Certificate | GroupCertificates:
         if not hasattr(self, "certificate_"):

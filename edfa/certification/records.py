@@ -109,7 +109,11 @@ class Records:
     def __post_init__(self) -> None:
         for name, values in self._columns().items():
             self._set(name, _as_column(name, values))
-        self._check_lengths()
+        for name, values in self._columns().items():
+            if values.shape != self.step.shape:
+                raise DataError(f"{name} has {values.size} rows, step has {self.step.size}")
+        if not len(self):
+            raise EmptyTableError("there are no records to certify from")
         code, people = pd.factorize(self.person)
         if (code < 0).any():
             raise DataError(f"row {np.argmin(code)} names no person")
@@ -221,13 +225,6 @@ class Records:
                     )
         rows = pd.concat([part.frame() for part in parts])
         return cls.from_frame(rows, **{name: getattr(first, name) for name in NAMES})
-
-    def _check_lengths(self) -> None:
-        for name, values in self._columns().items():
-            if values.shape != self.step.shape:
-                raise DataError(f"{name} has {values.size} rows, step has {self.step.size}")
-        if not len(self):
-            raise EmptyTableError("there are no records to certify from")
 
     def _sort_order(self) -> Any:
         """An index that sorts rows by person, seed and step; rows that come sorted cost neither
@@ -542,5 +539,5 @@ def _records_of_signals(signals: Any) -> Records:
             f"signals have one row a run and one column a step, not the shape {matrix.shape}"
         )
     person, step = (index.ravel() for index in np.indices(matrix.shape))
-    signal, seed = matrix.ravel(), np.zeros_like(step)
-    return Records(person, seed, step, 0.0 * step, signal, None, legal=signal < np.inf)
+    signal, seed, spent = matrix.ravel(), np.zeros_like(step), np.zeros(matrix.size)
+    return Records(person, seed, step, spent, signal, None, legal=signal < np.inf)

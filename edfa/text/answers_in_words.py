@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import compress
 
 from edfa.data.schema import Feature
-from edfa.data.values import CURRENCIES, LARGEST, exact_text
+from edfa.data.values import CURRENCIES, LARGEST, exact_text, parse_number
 from edfa.errors import FactError
 from edfa.text import phrases
 from edfa.text.phrases import say
@@ -19,7 +19,8 @@ __all__ = ["Answer", "choice_keys", "parse_answer", "words_of"]
 
 Answer = str | int | float
 MONEY = (*CURRENCIES, "DM", "NT$")
-SPACES = " '\u2019\u00a0\u202f"  # beside the language's own mark these part thousands
+WRITTEN = re.compile(r"[-+\u2212]?[\d,.'\u2019\s]*\d\s?[kK]?")  # no unit, and nothing after a point
+GROUP = re.compile(r"[-+\u2212]?\s*[1-9]\d{0,2}\.(\d{3})\s?[kK]?")
 EXPONENT = re.compile(r"[-+]?\d+(?:\.\d+)?[eE][-+]?\d+")
 
 
@@ -170,27 +171,19 @@ def _number(text: str, feature: Feature, language: str) -> Answer:
         If it is no number, could mean two, is a percentage where none is asked for, or too
         large.
     """
-    money = feature.unit in MONEY or any(sign in text for sign in MONEY)
-    bare = _without_unit(text, feature, language)
+    bare, entries = _without_unit(text, feature, language), phrases.table(language)
     if EXPONENT.fullmatch(bare):
         return _bounded(float(bare), text, language)
-    entries = phrases.table(language)
-    decimal, thousands = re.escape(entries["decimal"]), re.escape(entries["thousands"] + SPACES)
-    digits = rf"(?P<whole>[1-9]\d{{0,2}}(?P<mark>[{thousands}])\d{{3}}(?:(?P=mark)\d{{3}})*|\d+)"
-    match = re.fullmatch(
-        rf"(?P<sign>[-+\u2212]?)\s*(?:{digits})?(?:{decimal}(?P<rest>\d+))?(?P<k>\s?[kK])?", bare
-    )
-    if match is None or not (match["whole"] or match["rest"]):
-        if bare.endswith("%") and re.search(r"\d", bare):
-            raise _error("percent", text, language)
-        raise _error("number", text, language)
-    whole, rest = match["whole"] or "0", match["rest"] or ""
-    group = len(rest) == 3 and not match["mark"] and len(whole) <= 3 and not whole.startswith("0")
-    if group and (money or rest == "000"):
-        # 12.000: twelve, or twelve thousand in the other way of writing?
+    english = bare.translate({ord(entries["thousands"]): ",", ord(entries["decimal"]): "."})
+    # 12.000: twelve, or twelve thousand in the other way of writing?
+    group, money = GROUP.fullmatch(english), any(sign in text for sign in MONEY)
+    if group and (group[1] == "000" or money or feature.unit in MONEY):
         raise _error("group", text, language)
-    number = float(f"{re.sub(r'[^0-9]', '', whole)}.{rest or 0}") * (1000 if match["k"] else 1)
-    return _bounded(-number if match["sign"] in ("-", "\u2212") else number, text, language)
+    number = parse_number(english) if WRITTEN.fullmatch(english) else None
+    if number is None:
+        is_share = bare.endswith("%") and re.search(r"\d", bare)
+        raise _error("percent" if is_share else "number", text, language)
+    return _bounded(number, text, language)
 
 
 def _bounded(number: float, text: str, language: str) -> Answer:

@@ -167,16 +167,37 @@ def percent(share: float, language: str, digits: int = 0) -> str:
     >>> percent(0.431, "en"), percent(0.9999, "en"), percent(0.0001, "de")
     ('43%', 'more than 99%', 'weniger als 1\\xa0%')
     """
-    return _rounded(share, language, digits, unit="percent")
+    return in_hundred(share, language, digits, unit="percent")
 
 
-def in_hundred(share: float, language: str, digits: int = 0) -> str:
+def in_hundred(share: float, language: str, digits: int = 0, unit: str = "") -> str:
     """A share as a number out of 100; never 0 or 100 unless it is exactly that.
 
+    Parameters
+    ----------
+    share
+        The share, between 0 and 1.
+    language
+        "en" or "de".
+    digits
+        Decimals of the number.
+    unit
+        The entry with the unit around the number; empty: none. ``percent`` uses it.
+
+    Examples
+    --------
     >>> in_hundred(0.431, "en"), in_hundred(0.9999, "en"), in_hundred(0.4996, "de", 2)
     ('43', 'more than 99', '49,96')
     """
-    return _rounded(share, language, digits)
+    smallest, rounded = Decimal(1).scaleb(-digits), round(_exact(share) * 100, digits)
+    bound = ""
+    if 0 < share < 1 and not 0 < rounded < 100:
+        bound = "under" if rounded <= 0 else "over"
+        rounded = smallest if bound == "under" else 100 - smallest
+    text = number(float(rounded), language)
+    if unit:
+        text = say(unit, language, number=text)
+    return say(bound, language, amount=text) if bound else text
 
 
 def hundredths(first: float, second: float, language: str) -> tuple[str, str]:
@@ -212,23 +233,6 @@ def hundredths(first: float, second: float, language: str) -> tuple[str, str]:
         for share, way in zip((first, second), ways, strict=True)
     )
     return low, high
-
-
-def _rounded(share: float, language: str, digits: int, unit: str = "") -> str:
-    """A share times 100, rounded, with its unit if one is named by its key.
-
-    A share other than 0 and 1 that would be rounded to 0 or 100 is said to be less or more than
-    the last number before.
-    """
-    smallest, rounded = Decimal(1).scaleb(-digits), round(_exact(share) * 100, digits)
-    bound = ""
-    if 0 < share < 1 and not 0 < rounded < 100:
-        bound = "under" if rounded <= 0 else "over"
-        rounded = smallest if bound == "under" else 100 - smallest
-    text = number(float(rounded), language)
-    if unit:
-        text = say(unit, language, number=text)
-    return say(bound, language, amount=text) if bound else text
 
 
 def _exact(share: float) -> Decimal:

@@ -107,9 +107,7 @@ class InterviewRecord:
     @property
     def question_text(self) -> str:
         """The next question with its reasons; empty if there is none."""
-        if self.question is None:
-            return ""
-        return " ".join([narrate.ask(self.question.feature, *self._words), *self.reasons])
+        return "" if self.question is None else narrate.question(self.question, *self._words)
 
     @cached_property
     def plans(self) -> tuple[PlanRecord, ...]:
