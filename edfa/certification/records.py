@@ -510,7 +510,7 @@ def stop_at(runs: Any, tau: float, sentence: str) -> Stops:
     Returns
     -------
     Stops
-        One row for each run, sorted by person and seed.
+        One row for each run: people in the order in which they first appear, then seeds.
 
     Examples
     --------

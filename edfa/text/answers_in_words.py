@@ -201,7 +201,7 @@ def _without_unit(text: str, feature: Feature, language: str) -> str:
     forms = {entries.get(f"units.{unit}.{form}", "") for form in ("one", "other")}
     signs = MONEY if unit in MONEY or not unit else ()
     units = {unit, phrases.plain(feature.said(language).unit), *forms, *signs} - {""}
-    for sign in sorted(units, key=len, reverse=True):
+    for sign in sorted(sorted(units), key=len, reverse=True):  # in one order every time
         if after := re.fullmatch(rf"(.*\d.*?)\s*{re.escape(sign)}\.?", text, re.IGNORECASE):
             return after[1]
         if before := re.fullmatch(

@@ -216,8 +216,8 @@ def answers(question: "Question", schema: Schema, language: str = "en") -> str:
     Returns
     -------
     str
-        The levels as a list in words; for a number, its range, with three significant digits;
-        empty if neither is given.
+        The levels as a list in words; for a number, its range, whose ends are told in three
+        significant digits unless they are whole; empty if neither is given.
     """
     feature = schema[question.feature]
     if question.choices:
