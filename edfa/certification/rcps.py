@@ -562,7 +562,8 @@ class RecourseCertifier:
         )
 
     def _test(self, curves: tuple[RiskCurve, ...], records: Records, delta: float) -> RiskTest:
-        """The test of the certifier's bound; "auto" is settled from the form of the records alone.
+        """The test of the certifier's bound; "auto" is "cp" for one run a person with losses of 0
+        or 1, and "wsr" otherwise.
 
         ``curves`` are those that a threshold has to pass, ``records`` the runs that they were
         traced from.

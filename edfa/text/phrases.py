@@ -133,8 +133,8 @@ def number(value: float, language: str) -> str:
     """A number with all its digits: a plan's number, rounded, might no longer be enough.
 
     Numbers from 10,000 on have the language's mark between thousands; smaller ones have none, so
-    that years stay as they are. A number of more than 15 digits, or one that is not finite, is
-    written as Python does.
+    that years stay as they are. What is very large, very small or not finite is written as Python
+    does.
 
     >>> number(12345.5, "en"), number(12345.5, "de"), number(2019, "de")
     ('12,345.5', '12.345,5', '2019')
@@ -213,8 +213,8 @@ def hundredths(first: float, second: float, language: str) -> tuple[str, str]:
     Returns
     -------
     tuple of str
-        The two numbers with the same number of digits, at most three. Shares that are nearer
-        than that are rounded apart, to whole numbers.
+        The two numbers, with at most three decimals. Shares that are nearer than that are rounded
+        apart, to whole numbers.
 
     Examples
     --------
