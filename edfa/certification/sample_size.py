@@ -84,20 +84,23 @@ def n_required(alpha: float, r0: float, delta: float = 0.05, bound: str = "hb") 
     return Required(closed, first, stable, least)
 
 
-def critical_losses(n: Any, alpha: float, delta: float = 0.05, bound: str = "hb") -> Any:
-    """The largest number of people with a loss that still certifies; -1 if not even 0 does.
+def critical_losses(
+    n: Any, alpha: float, delta: float = 0.05, bound: str = "hb", m: int = 1
+) -> Any:
+    """The largest number of lost runs that still certifies; -1 if not even 0 does.
 
-    ``n`` is a number of people or an array of them; the result has its shape.
+    ``n`` is a number of people or an array of them, and the result has its shape; ``m`` is the
+    number of runs per person, 1 for the bound "cp".
 
     >>> critical_losses([30, 100, 500], 0.2)
     array([ 1, 11, 81])
     """
     check_test(alpha, delta, bound)
     people = np.asarray(n, dtype=np.int64)
-    low, high = np.full(people.shape, -1), people
+    low, high = np.full(people.shape, -1), people * m
     while np.any(high - low > 1):
         middle = (low + high + 1) // 2  # above low, so never negative
-        passed = p_value(bound, alpha, people, losses=middle) <= delta
+        passed = p_value(bound, alpha, people, losses=middle, m=m) <= delta
         low, high = np.where(passed, middle, low), np.where(passed, high, middle)
     return low[()]
 

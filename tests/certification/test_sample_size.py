@@ -89,6 +89,10 @@ def test_most_losses(bound, alpha):
     )
 
 
+def test_several_runs_cost_hb_nothing_and_are_counted_exactly():
+    assert critical_losses(100, 0.2, m=10) == 110, "eleven people's worth, in tenths"
+
+
 def test_power():
     assert n_for_power(0.2, 0.05) == (36, 51, 58)
     assert n_for_power(0.2, 0.1) == (78, 128, 159)
