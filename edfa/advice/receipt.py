@@ -36,7 +36,7 @@ __all__ = [
     "versions",
 ]
 
-VERSION = 3
+VERSION = 1
 LEAST_KEY, LARGEST_KEY = 16, 1 << 16  # bytes
 Outcome = Literal["holds", "other_certificate", "other_advisor", "changed"]
 MADE_WITH = ("numpy", "scikit-learn", "xgboost-cpu", "xgboost", "torch")
@@ -134,8 +134,6 @@ class Receipt:
         """What a signature is of: everything but itself, the same bytes for the same content."""
         content = {"version": VERSION} | asdict(self)
         del content["signature"]
-        if not self.model:  # the first receipts of version 3 had none
-            del content["model"]
         return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
     def sign(self, key: bytes) -> "Receipt":

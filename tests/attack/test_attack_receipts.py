@@ -115,11 +115,11 @@ HOSTILE = [
     "[]",
     "{}",
     '"receipt"',
-    '{"version": 3}',
+    '{"version": 1}',
     '{"version": 2}',
-    '{"version": [3]}',
+    '{"version": [1]}',
     '{"version": true}',
-    '{"version": 3.0}',
+    '{"version": 1.0}',
     nested(100_000),
     nested(100_000, "{"),
     TEXT[:-1],
@@ -134,8 +134,8 @@ HOSTILE = [
     TEXT.replace('"facts": {', '"facts": {"half": "\\ud800", '),
     TEXT.replace('"facts": {', '"facts": {"\\udfff": 1, '),
     TEXT.replace('"plans": [', '"plans": [7, '),
-    TEXT.replace('"version": 3', '"version": 2'),
-    TEXT.replace('"version": 3', '"version": 4'),
+    TEXT.replace('"version": 1', '"version": 0'),
+    TEXT.replace('"version": 1', '"version": 2'),
 ]
 
 
