@@ -14,7 +14,7 @@ from report import table, write
 
 from edfa.workers import Workers, open_workers
 from edfa_studies.cells import Cell, Part
-from edfa_studies.engine import Outcome, Task, run_tasks
+from edfa_studies.engine import Task, run_tasks
 from edfa_studies.store import Store
 
 SPEEDUP, OVERHEAD, SMOKE, RERUN = 1.7, 0.05, 120.0, 50.0
@@ -53,16 +53,12 @@ def timed(
     work = 0.0
     with TemporaryDirectory() as folder, Store.open(Path(folder) / "study.sqlite") as store:
         store.add(study.values())
-
-        def keep(outcome: Outcome) -> None:
-            nonlocal work
+        opened: Callable[[], AbstractContextManager[Workers]] = lambda: nullcontext(workers)  # noqa: E731
+        begun = time.perf_counter()
+        for outcome in run_tasks(tasks, opened):
             assert outcome.error is None, outcome.error
             store.save(study[outcome.key], outcome.result, outcome.seconds)
             work += outcome.seconds
-
-        opened: Callable[[], AbstractContextManager[Workers]] = lambda: nullcontext(workers)  # noqa: E731
-        begun = time.perf_counter()
-        run_tasks(tasks, opened, keep)
         taken = time.perf_counter() - begun
         assert len(store.done()) == cells
     return taken, work

@@ -2,26 +2,45 @@
 ``concurrent.futures.Executor``.
 
 A study's cells and the chunks of a file of people are handed to whichever it is; what they return
-does not depend on it. Each worker has one thread.
+does not depend on it. Each worker has one thread. ``open_workers`` opens them, and ``hand_out``
+gives them tasks, which are tried again if a worker dies.
 """
 
 import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+)
 from concurrent.futures import wait as wait_for
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import wait
-from typing import Any, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from edfa.errors import MismatchError, MissingExtraError, SettingError, UnavailableError
 from edfa.parallel import count_jobs
 
-__all__ = ["SerialExecutor", "Workers", "open_workers", "worker_died"]
+__all__ = [
+    "ONE_THREAD",
+    "Finished",
+    "SerialExecutor",
+    "Workers",
+    "hand_out",
+    "open_workers",
+    "worker_died",
+]
 
+Task = TypeVar("Task")
+ATTEMPTS = 3  # at a task whose worker dies; an error of the task itself is final
+HANDED_OUT = 2  # tasks a worker has at a time: one it does, and one to go on with at once
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 CONNECT_SECONDS = 10
 DASK_LOST = ("KilledWorker", "ClosedClientError")  # by name: Dask may not be installed
@@ -109,6 +128,117 @@ def open_workers(jobs: int | None = -1, scheduler: str | None = None) -> Iterato
             _stop(pool)
 
 
+class Finished(NamedTuple, Generic[Task]):
+    """What became of a task that was handed out.
+
+    Attributes
+    ----------
+    task
+        The task.
+    result, error
+        What the work returned, and None; or None, and what it raised. The error says that the
+        worker died (``worker_died``) if that happened at each of ``ATTEMPTS`` attempts.
+    attempts
+        How often it was begun.
+    """
+
+    task: Task
+    result: Any
+    error: BaseException | None
+    attempts: int
+
+
+def hand_out(
+    opened: Callable[[], AbstractContextManager[Workers]],
+    take: Callable[[int], Iterable[Task]],
+    work: Callable[[Task], Any],
+    more: Callable[[], bool] = lambda: True,
+) -> Iterator[Finished[Task]]:
+    """Hand tasks to workers and yield each when it is done, in the order in which they finish.
+
+    It is not known which of the tasks that had been handed out killed a worker. They are tried
+    again one at a time: a task that always kills its worker is identified, and no other task fails
+    because of it.
+
+    Parameters
+    ----------
+    opened
+        Opens the workers; again, if these are gone.
+    take
+        Called with a number: at most so many new tasks that may begin now. The end has come when
+        there is none, and none is being done.
+    work
+        What a worker does with a task; both are pickled for workers in other processes.
+    more
+        Whether anything is left to be handed out; what was handed out is finished in any case.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> from itertools import islice
+    >>> open_one = partial(open_workers, 1)
+    >>> numbers = iter([2, 3])
+    >>> squares = hand_out(open_one, lambda most: islice(numbers, most), lambda n: n * n)
+    >>> [(one.task, one.result) for one in squares]
+    [(2, 4), (3, 9)]
+    """
+    lost: list[tuple[Task, int]] = []  # tasks whose worker died, with how often
+    gone = True
+    while gone and more():
+        gone, running = False, dict[Future[Any], tuple[Task, int]]()
+        with opened() as workers:
+            # In this process a task is done as it is handed out: one at a time, or the first
+            # result waits for the second.
+            most = 1 if workers.count == 1 else HANDED_OUT * workers.count
+            while not gone:
+                begin: list[tuple[Task, int]] = []
+                if more():
+                    if lost and not running:
+                        begin = [lost.pop(0)]
+                    elif not lost and not any(deaths for _, deaths in running.values()):
+                        begin = [(task, 0) for task in take(most - len(running))]
+                for task, deaths in begin:
+                    running[_submit(workers.executor, work, task)] = task, deaths
+                if not running:
+                    break
+                alone = len(running) == 1
+                done, gone = _wait(running)
+                for future in done:
+                    task, deaths = running.pop(future)
+                    error = _error(future)
+                    if worker_died(error) and not (alone and deaths + 1 >= ATTEMPTS):
+                        lost.append((task, deaths + 1))
+                    else:
+                        result = future.result() if error is None else None
+                        yield Finished(task, result, error, deaths + 1)
+
+
+def _submit(executor: Executor, work: Callable[[Task], Any], task: Task) -> Future[Any]:
+    """Hand a task to the executor; if its workers are gone, the future says so."""
+    try:
+        return executor.submit(work, task)
+    except Exception as error:
+        if not worker_died(error):
+            raise
+        failed: Future[Any] = Future()
+        failed.set_exception(error)
+        return failed
+
+
+def _wait(running: Iterable[Future[Any]]) -> tuple[set[Future[Any]], bool]:
+    """Wait for a future: those that are done, and whether the workers are gone.
+
+    Then all are lost together, but for what was done already.
+    """
+    done = wait_for(running, return_when=FIRST_COMPLETED).done
+    gone = any(isinstance(_error(future), BrokenExecutor | CancelledError) for future in done)
+    return (wait_for(running).done if gone else done), gone
+
+
+def _error(future: Future[Any]) -> BaseException | None:
+    return CancelledError() if future.cancelled() else future.exception()
+
+
 def worker_died(error: BaseException | None) -> bool:
     """Whether work has this for a result because its worker is gone, and may well succeed on
     another one.
@@ -184,7 +314,10 @@ def _cluster(address: str) -> Iterator[Workers]:
         raise SettingError(f"{address!r} is no address of a scheduler: {error}") from None
     except OSError:
         raise UnavailableError(f"no Dask scheduler answers at {address}") from None
-    with client:
+    import dask
+
+    # What is sent may be large, such as an advisor.
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}), client:
         count = _check_versions(client, address)
         executor = client.get_executor(pure=False, retries=0)
         try:

@@ -9,34 +9,23 @@ on the order in which they end.
 import math
 import time
 import traceback
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    BrokenExecutor,
-    CancelledError,
-    Executor,
-    Future,
-    wait,
-)
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from graphlib import TopologicalSorter
-from heapq import nsmallest
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from edfa.workers import Workers, open_workers, worker_died
+from edfa.workers import Finished, Workers, hand_out, open_workers, worker_died
 from edfa_studies.cells import Cell
 from edfa_studies.store import Store, check_tables, plain
 
 __all__ = ["Outcome", "Progress", "Task", "run_study", "run_tasks"]
 
-ATTEMPTS = 3  # of a task whose worker dies; an error of the task itself is final
-HANDED_OUT = 2  # tasks a worker has at a time: one it does, and one to go on with at once
 DIED = "the worker died {} times during this task: it was killed, ran out of memory, or crashed"
 
 
@@ -176,9 +165,11 @@ def run_study(
     failed = set() if retry_failed else store.failed() & study.keys()
     now = Progress(len(study), failed=len(failed), skipped=len(done))
     show = progress or (lambda now: None)
-
-    def write(outcome: Outcome) -> None:
-        nonlocal now
+    tasks = _tasks([cell for key, cell in study.items() if key not in done | failed], Path(cache))
+    show(now)
+    end = math.inf if limit_seconds is None else time.monotonic() + limit_seconds
+    opened = partial(open_workers, jobs, scheduler)
+    for outcome in run_tasks(tasks, opened, stop=lambda: time.monotonic() >= end):
         if (cell := study.get(outcome.key)) is not None:  # else it is shared work
             if outcome.error is None:
                 store.save(cell, outcome.result, outcome.seconds, outcome.attempts)
@@ -187,12 +178,6 @@ def run_study(
                 store.fail(cell, outcome.error, outcome.seconds, outcome.attempts)
                 now = replace(now, failed=now.failed + 1)
         show(now)
-
-    tasks = _tasks([cell for key, cell in study.items() if key not in done | failed], Path(cache))
-    show(now)
-    end = math.inf if limit_seconds is None else time.monotonic() + limit_seconds
-    opened = partial(open_workers, jobs, scheduler)
-    run_tasks(tasks, opened, write, stop=lambda: time.monotonic() >= end)
     return now
 
 
@@ -228,11 +213,10 @@ def _measure(cell: Cell, cache: str) -> Any:
 def run_tasks(
     tasks: Sequence[Task],
     opened: Callable[[], AbstractContextManager[Workers]],
-    on_outcome: Callable[[Outcome], None],
     *,
     stop: Callable[[], bool] = lambda: False,
-) -> None:
-    """Do all tasks, each after those it needs, and pass each outcome on as soon as it is there.
+) -> Iterator[Outcome]:
+    """Do all tasks, each after those it needs, and yield each outcome as soon as it is there.
 
     A task that fails does not keep back those that need it.
 
@@ -242,8 +226,6 @@ def run_tasks(
         Of those that may begin, the first in this order does.
     opened
         Opens the workers; again, if these are gone.
-    on_outcome
-        Is called in this process, with one outcome at a time. What it raises ends the run.
     stop
         When it returns true, no new task is handed out; those that were are finished.
 
@@ -251,92 +233,35 @@ def run_tasks(
     --------
     >>> from edfa.workers import open_workers
     >>> tasks = [Task("a", max, (1, 2)), Task("b", int, ("one",))]
-    >>> run_tasks(tasks, lambda: open_workers(1), lambda outcome: print(outcome.key,
-    ...     outcome.result))
-    a 2
-    b None
+    >>> [(outcome.key, outcome.result) for outcome in run_tasks(tasks, lambda: open_workers(1))]
+    [('a', 2), ('b', None)]
     """
-    agenda = _Agenda(tasks, on_outcome)
-    while agenda.sorter.is_active() and not stop():
-        with opened() as workers:
-            agenda.run(workers, stop)
+    places = {task.key: place for place, task in enumerate(tasks)}
+    needs = {task.key: [key for key in task.needs if key in places] for task in tasks}
+    sorter = TopologicalSorter(needs)
+    sorter.prepare()
+    ready: list[int] = []
+
+    def take(most: int) -> list[Task]:
+        for key in sorter.get_ready():
+            heappush(ready, places[key])
+        return [tasks[heappop(ready)] for _ in range(min(most, len(ready)))]
+
+    for finished in hand_out(
+        opened, take, _attempt, more=lambda: sorter.is_active() and not stop()
+    ):
+        yield _outcome(finished)
+        sorter.done(finished.task.key)
 
 
-class _Agenda:
-    """Which tasks may begin, which are being done, and which were when a worker died."""
-
-    def __init__(self, tasks: Sequence[Task], on_outcome: Callable[[Outcome], None]) -> None:
-        self.tasks, self.on_outcome = {task.key: task for task in tasks}, on_outcome
-        self.places = {key: place for place, key in enumerate(self.tasks)}
-        needs = {task.key: [key for key in task.needs if key in self.tasks] for task in tasks}
-        self.sorter = TopologicalSorter(needs)
-        self.sorter.prepare()
-        self.ready: set[str] = set()
-        self.deaths: Counter[str] = Counter()
-        self.running: dict[Future[Outcome], str] = {}
-
-    def run(self, workers: Workers, stop: Callable[[], bool]) -> None:
-        """Hand out tasks and take in outcomes, until all are done, it is time to stop, or the
-        workers are gone.
-        """
-        # In this process a task is done as it is handed out: one at a time, or the first outcome
-        # waits for the second.
-        most = 1 if workers.count == 1 else HANDED_OUT * workers.count
-        gone = False
-        while self.sorter.is_active() and not gone:
-            gone = not (stop() or self._submit(workers.executor, most))
-            if not self.running:
-                return
-            alone = len(self.running) == 1
-            finished, _ = wait(self.running, return_when=FIRST_COMPLETED)
-            errors = [_error(future) for future in finished]
-            gone |= any(isinstance(error, BrokenExecutor | CancelledError) for error in errors)
-            if gone:  # they are lost all together, but for what was done already
-                finished, _ = wait(self.running)
-            self._take_in(finished, alone)
-
-    def _submit(self, executor: Executor, most: int) -> bool:
-        """Hand out what may begin, with at most so many tasks at a time; False if the workers are
-        gone.
-
-        It is not known which of the tasks that had been handed out killed a worker. They are tried
-        again one at a time: a task that always kills its worker is identified, and no other task
-        fails because of it.
-        """
-        self.ready.update(self.sorter.get_ready())
-        may_begin = self.ready
-        if self.deaths.keys() & {*self.ready, *self.running.values()}:
-            may_begin, most = self.ready & self.deaths.keys(), 1
-        places = self.places.__getitem__
-        for key in nsmallest(most - len(self.running), may_begin, key=places):
-            try:
-                self.running[executor.submit(_attempt, self.tasks[key])] = key
-            except Exception as error:
-                if not worker_died(error):
-                    raise
-                return False
-            self.ready.remove(key)
-        return True
-
-    def _take_in(self, finished: Iterable[Future[Outcome]], alone: bool) -> None:
-        """Pass on what was done; what a dead worker had is tried again, or has failed if it was
-        ``alone`` for the last time.
-        """
-        for future in finished:
-            key, error = self.running.pop(future), _error(future)
-            attempts = self.deaths[key] + 1
-            if worker_died(error):
-                self.deaths[key] = attempts
-                if not alone or attempts < ATTEMPTS:
-                    self.ready.add(key)
-                    continue
-                outcome = Outcome(key, error=DIED.format(attempts))
-            elif error is None:
-                outcome = future.result()
-            else:  # what the task has made could not be sent
-                outcome = Outcome(key, error="".join(traceback.format_exception(error)))
-            self.on_outcome(replace(outcome, attempts=attempts))
-            self.sorter.done(key)
+def _outcome(finished: Finished[Task]) -> Outcome:
+    """What became of a task, also where its worker died or what it has made could not be sent."""
+    error, attempts = finished.error, finished.attempts
+    if error is None:
+        done: Outcome = finished.result
+        return replace(done, attempts=attempts)
+    lines = [DIED.format(attempts)] if worker_died(error) else traceback.format_exception(error)
+    return Outcome(finished.task.key, error="".join(lines), attempts=attempts)
 
 
 def _attempt(task: Task) -> Outcome:
@@ -349,7 +274,3 @@ def _attempt(task: Task) -> Outcome:
         error = traceback.format_exc()
     seconds = time.perf_counter() - begun
     return Outcome(task.key, result, error, seconds)
-
-
-def _error(future: Future[Outcome]) -> BaseException | None:
-    return CancelledError() if future.cancelled() else future.exception()

@@ -37,7 +37,7 @@ from edfa.advice.fitted import (
     sweep_directions,
 )
 from edfa.advice.interview import Interview
-from edfa.advice.on_workers import Cluster, open_pool, roll_out_remote
+from edfa.advice.on_workers import Cluster, roll_out_remote
 from edfa.advice.promise import certify_people, choose_reference, dry_run, learn_judges, roll_out
 from edfa.advice.receipt import Receipt, Verification
 from edfa.advice.verify import verify
@@ -461,8 +461,8 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         if scheduler is None:
             records = roll_out(fitted, calibration.X, steps, n_jobs).records
         else:
-            with open_pool(fitted, Cluster(scheduler, folder)) as pool:
-                records = roll_out_remote(pool, calibration.X, steps)
+            cluster = Cluster(scheduler, folder)
+            records = roll_out_remote(fitted, calibration.X, cluster, steps)
         self.fitted_ = certify_people(fitted, calibration, records, dry)
         return self._certified()
 

@@ -18,7 +18,7 @@ import pandas as pd
 from edfa.advice.batch import COLUMNS, advise
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.kept_parts import Block, KeptParts, open_parts
-from edfa.advice.on_workers import Cluster, open_pool
+from edfa.advice.on_workers import Cluster, results
 from edfa.advice.overlays import read_overlays
 from edfa.advice.people_files import FORMATS, check_format, chunks, source_files, write_advice
 from edfa.advice.receipt import versions
@@ -108,9 +108,8 @@ def advise_file(
     own = read_overlays(overlays) if isinstance(overlays, Path) else overlays
     with open_parts(result, _identity(fitted, k, own)) as kept:
         run = _Run(fitted, kept, chunk, progress)
-        with open_pool(fitted, workers) as pool:
-            for part, advised in pool.results(_advise, run.parts(sources, own, k)):
-                run.store(*part, *advised)
+        for part, advised in results(fitted, _advise, run.parts(sources, own, k), workers):
+            run.store(*part, *advised)
         people = run.counts["people"]
         if not people:
             raise EmptyTableError(f"{Path(rows).name} has no rows")

@@ -5,11 +5,11 @@ sent to it, once. Results do not depend on which worker made them.
 """
 
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -26,15 +26,13 @@ from edfa.fingerprint import fingerprint
 from edfa.parallel import count_jobs
 from edfa.reading import RESOURCES
 from edfa.typing import Float32Array
-from edfa.workers import SerialExecutor, open_workers, worker_died
+from edfa.workers import SerialExecutor, Workers, hand_out, open_workers
 
-__all__ = ["Cluster", "WorkerPool", "open_pool", "roll_out_remote"]
+__all__ = ["Cluster", "results", "roll_out_remote"]
 
 Task = TypeVar("Task")
 Args = tuple[Any, ...]
 PEOPLE = 200  # calibration people a worker is handed at a time
-ATTEMPTS = 3  # at a task whose worker dies
-AHEAD = 2  # tasks for each worker that are handed out before the first is done
 Work = Callable[..., Any]
 """Called with the advisor and a task's arguments; it returns something other than None."""
 
@@ -55,101 +53,88 @@ class Cluster(NamedTuple):
     folder: str | Path | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class WorkerPool:
-    """Workers who know one advisor; ``open_pool`` makes them.
+class _Job(NamedTuple):
+    """A task with the arguments of its work, and the advisor if that is sent along."""
+
+    task: Any
+    args: Args
+    sent: FittedAdvisor | None = None
+
+
+def results(
+    fitted: FittedAdvisor,
+    work: Work,
+    tasks: Iterable[tuple[Task, Args]],
+    workers: int | Cluster | None = -1,
+) -> Iterator[tuple[Task, Any]]:
+    """Yield each task with its result, in the order in which they finish.
 
     Parameters
     ----------
     fitted
         The advisor.
-    executor
-        The threads of this process, or the workers of a cluster.
-    count
-        Their number.
-    cluster
-        The cluster, if they are a cluster's.
+    work
+        A function of a module, called with the advisor and a task's arguments. A result is never
+        None.
+    tasks
+        Tasks with their arguments; they are taken as workers become free.
+    workers
+        The number of threads of this process (-1: one a processor), or a cluster.
+
+    Raises
+    ------
+    MismatchError
+        If workers of a cluster have other versions of edfa or libraries.
     """
+    waiting = (_Job(task, args) for task, args in tasks)
+    without: list[_Job] = []  # jobs whose worker has no advisor
 
-    fitted: FittedAdvisor
-    executor: Executor
-    count: int
-    cluster: Cluster | None = None
+    def take(most: int) -> list[_Job]:
+        again = [without.pop() for _ in range(min(most, len(without)))]
+        return [*again, *islice(waiting, most - len(again))]
 
-    def results(self, work: Work, tasks: Iterable[tuple[Task, Args]]) -> Iterator[tuple[Task, Any]]:
-        """Yield each task with its result, in the order in which they finish.
+    def work_here(job: _Job) -> Any:
+        return work(fitted, *job.args)
 
-        Parameters
-        ----------
-        work
-            A function of a module, called with the advisor and a task's arguments. A result is
-            never None.
-        tasks
-            Tasks with their arguments; they are taken as workers become free.
-
-        Raises
-        ------
-        MismatchError
-            If workers of a cluster have other versions of edfa or libraries.
-        """
-        waiting = iter(tasks)
-        running: dict[Future[Any], tuple[Task, Args, int]] = {}
-        try:
-            while True:
-                for task, args in islice(waiting, AHEAD * self.count - len(running)):
-                    running[self._submit(work, args)] = task, args, 1
-                if not running:
-                    return
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    task, args, attempts = running.pop(future)
-                    if attempts < ATTEMPTS and (
-                        future.cancelled() or worker_died(future.exception())
-                    ):
-                        running[self._submit(work, args)] = task, args, attempts + 1
-                    elif (result := future.result()) is None:  # the worker has no advisor
-                        running[self._submit(work, args, self.fitted)] = task, args, attempts
-                    else:
-                        yield task, result
-        finally:
-            for future in running:
-                future.cancel()
-
-    def _submit(self, work: Work, args: Args, sent: FittedAdvisor | None = None) -> Future[Any]:
-        """Hand out a task; to a worker of a cluster with the advisor, if it is ``sent``."""
-        if self.cluster is None:
-            return self.executor.submit(work, self.fitted, *args)
-        given = self.cluster.folder
-        folder = None if given is None else str(Path(given).resolve())
-        with warnings.catch_warnings():  # an advisor may be large: it is sent once a worker
-            warnings.filterwarnings("ignore", "Sending large graph")
-            return self.executor.submit(
-                _work_away, _key(self.fitted), str(versions()), folder, sent, work, args
-            )
+    do: Callable[[_Job], Any] = work_here
+    if isinstance(workers, Cluster):
+        folder = None if workers.folder is None else str(Path(workers.folder).resolve())
+        do = partial(_work_away, _key(fitted), str(versions()), folder, work)
+    for job, result, error, _ in hand_out(partial(_open, workers), take, do):
+        if error is not None:
+            raise error
+        if result is None:
+            without.append(job._replace(sent=fitted))
+        else:
+            yield job.task, result
 
 
 def roll_out_remote(
-    pool: WorkerPool,
+    fitted: FittedAdvisor,
     X: Float32Array,  # noqa: N803
+    workers: Cluster,
     progress: Callable[[int, int], None] | None = None,
 ) -> Records:
     """The records that ``roll_out`` makes, by workers who share the people.
 
     Parameters
     ----------
-    pool
-        The workers, with the advisor.
+    fitted
+        The advisor.
     X
         Complete encoded rows, (people, features).
+    workers
+        The cluster.
     progress
         Called with the numbers of people who are done, and of all.
     """
     parts: dict[int, Records] = {}
-    judge = draw_judges(pool.fitted, X)
+    judge = draw_judges(fitted, X)
     tasks = (
         (first, (X[first : first + PEOPLE], judge[first : first + PEOPLE]))
         for first in range(0, len(X), PEOPLE)
     )
-    for first, records in pool.results(ask_and_judge, tasks):
+    for first, records in results(fitted, ask_and_judge, tasks, workers):
         parts[first] = replace(records, person=records.person + first)
         if progress:
             progress(sum(len(part.people) for part in parts.values()), len(X))
@@ -157,28 +142,23 @@ def roll_out_remote(
 
 
 @contextmanager
-def open_pool(fitted: FittedAdvisor, workers: int | Cluster | None = -1) -> Iterator[WorkerPool]:
-    """Open a pool of workers, which is gone when the block ends.
-
-    Parameters
-    ----------
-    fitted
-        The advisor.
-    workers
-        The number of threads of this process (-1: one a processor), or a cluster.
-    """
+def _open(workers: int | Cluster | None) -> Iterator[Workers]:
+    """Threads of this process, or the workers of a cluster."""
     if isinstance(workers, Cluster):
         with open_workers(scheduler=workers.scheduler) as away:
-            yield WorkerPool(fitted, away.executor, away.count, workers)
+            yield away
         return
     count = count_jobs(workers)
     if count == 1:
-        yield WorkerPool(fitted, SerialExecutor(), 1)
+        yield Workers(SerialExecutor(), 1)
         return
     # Each job has a processor of its own: what multiplies matrices on all of them would only be in
     # the others' way.
     with threadpool_limits(1), ThreadPoolExecutor(count) as pool:
-        yield WorkerPool(fitted, pool, count)
+        try:
+            yield Workers(pool, count)
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 WORKS_WITH = "a worker's advisor"  # of RESOURCES, with its key
@@ -190,9 +170,7 @@ def _key(fitted: FittedAdvisor) -> str:
     return fingerprint(advisor=fitted.fingerprint, certificate=fitted.promise.certificate_id)
 
 
-def _work_away(
-    key: str, made_with: str, folder: str | None, sent: FittedAdvisor | None, work: Work, args: Args
-) -> Any:
+def _work_away(key: str, made_with: str, folder: str | None, work: Work, job: _Job) -> Any:
     """On a worker of a cluster: do the work with an advisor, which stays for the next task.
 
     Parameters
@@ -201,10 +179,10 @@ def _work_away(
         Which advisor, by ``_key``.
     made_with
         The versions that the advisor is used with; MismatchError if this worker has others.
-    folder, sent
-        Where the advisor may be loaded from, and the advisor itself if it was sent.
-    work, args
-        What is called with the advisor and these arguments.
+    folder
+        Where the advisor may be loaded from.
+    work, job
+        What is called with the advisor and the arguments of the job.
 
     Returns
     -------
@@ -218,11 +196,11 @@ def _work_away(
     with _lock:
         held, fitted = RESOURCES.find([WORKS_WITH]).get(WORKS_WITH, (None, None))
         if held != key:
-            fitted = sent or _load(folder, key)
+            fitted = job.sent or _load(folder, key)
             if fitted is None:
                 return None
             RESOURCES.keep({WORKS_WITH: (key, fitted)})
-    return work(fitted, *args)
+    return work(fitted, *job.args)
 
 
 def _load(folder: str | None, key: str) -> FittedAdvisor | None:

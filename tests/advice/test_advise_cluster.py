@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import BrokenExecutor, Future
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -19,12 +20,13 @@ from advisors import part_way
 import edfa
 from edfa.advice import on_workers
 from edfa.advice.batch_file import advise_file
-from edfa.advice.on_workers import Cluster, open_pool
+from edfa.advice.on_workers import Cluster, results
 from edfa.cli import app
 from edfa.errors import MismatchError, UnavailableError
-from edfa.workers import SerialExecutor
+from edfa.workers import SerialExecutor, Workers
 
 pytest.importorskip("distributed")
+HERE = Workers(SerialExecutor(), 1)
 SECONDS = 600  # until a cluster counts as not coming
 
 
@@ -155,18 +157,14 @@ def test_nothing_answers(saved, tmp_path, monkeypatch):
     assert not (tmp_path / "o.csv").exists()
 
 
-def test_workers_of_another_version_are_refused():
-    with open_pool(german().fitted, 1) as pool:
-        away = replace(pool, cluster=Cluster(""))
-        assert [result for _, result in away.results(_fingerprint, [(1, ())])] == [
-            german().fingerprint
-        ]
-        made_with = str(on_workers.versions())
+def test_workers_of_another_version_are_refused(monkeypatch):
+    monkeypatch.setattr(on_workers, "_open", lambda workers: nullcontext(HERE))
+    away = results(german().fitted, _fingerprint, [(1, ())], Cluster(""))
+    assert [result for _, result in away] == [german().fingerprint]
+    made_with, job = str(on_workers.versions()), on_workers._Job(1, ())
     with pytest.raises(MismatchError, match="answers could differ"):
-        on_workers._work_away("key", made_with + " of old", None, None, _fingerprint, ())
-    assert (
-        on_workers._work_away("a key nobody has", made_with, None, None, _fingerprint, ()) is None
-    )
+        on_workers._work_away("key", made_with + " of old", None, _fingerprint, job)
+    assert on_workers._work_away("a key nobody has", made_with, None, _fingerprint, job) is None
 
 
 def _fingerprint(fitted):
@@ -189,17 +187,16 @@ class Dying(SerialExecutor):
 
 
 @pytest.mark.long
-def test_work_of_a_worker_that_dies_is_done_by_another():
-    def results(deaths):
-        with open_pool(german().fitted, 1) as pool:
-            pool = replace(pool, executor=Dying(deaths))
-            return sorted(
-                result for _, result in pool.results(_twice, [(n, (n,)) for n in (1, 2, 3)])
-            )
+def test_work_of_a_worker_that_dies_is_done_by_another(monkeypatch):
+    def doubled(deaths):
+        dying = Workers(Dying(deaths), 1)
+        monkeypatch.setattr(on_workers, "_open", lambda workers: nullcontext(dying))
+        tasks = [(n, (n,)) for n in (1, 2, 3)]
+        return sorted(result for _, result in results(german().fitted, _twice, tasks))
 
-    assert results(2) == [2, 4, 6]
+    assert doubled(2) == [2, 4, 6]
     with pytest.raises(BrokenExecutor):
-        results(9)
+        doubled(9)
 
 
 def _twice(fitted, number):

@@ -50,14 +50,8 @@ def run(path, cells, jobs=2, **options):
 
 
 def collect(tasks, jobs=1, **options):
-    outcomes = {}
-    run_tasks(
-        tasks,
-        lambda: open_workers(jobs),
-        lambda outcome: outcomes.update({outcome.key: outcome}),
-        **options,
-    )
-    return outcomes
+    outcomes = run_tasks(tasks, lambda: open_workers(jobs), **options)
+    return {outcome.key: outcome for outcome in outcomes}
 
 
 def test_one_process_and_two_give_the_same_bytes(tmp_path):
@@ -187,14 +181,14 @@ class Unlucky(SerialExecutor):
 
 
 def test_a_cluster_that_gives_up_on_a_task_works_on_with_the_others():
-    opened, outcomes = [], {}
+    opened = []
 
     def workers():
         opened.append(Workers(Unlucky(), 2))
         return nullcontext(opened[-1])
 
     tasks = [Task(key, max, (1, 2)) for key in ("a", "bad", "b", "c", "d")]
-    run_tasks(tasks, workers, lambda outcome: outcomes.update({outcome.key: outcome}))
+    outcomes = {outcome.key: outcome for outcome in run_tasks(tasks, workers)}
     assert len(opened) == 1
     assert [outcomes[key].result for key in "abcd"] == [2] * 4
     assert outcomes["bad"].error.startswith("the worker died 3 times")
