@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import sqlalchemy as sa
 
 from edfa.errors import MissingExtraError, SettingError, UnavailableError, UnreadableError
+from edfa.reading import first_line
 
 __all__ = ["Database", "typed"]
 
@@ -223,10 +224,10 @@ def typed(name: str, what: str) -> Iterator[None]:
     except sa.exc.IntegrityError:
         raise
     except sa.exc.OperationalError as error:
-        raise UnavailableError(f"{name} cannot be {what}: {_first_line(error)}") from None
+        raise UnavailableError(f"{name} cannot be {what}: {first_line(error.orig)}") from None
     except sa.exc.DatabaseError as error:
         raise UnreadableError(
-            f"{name} is not a database of edfa, or damaged ({what}): {_first_line(error)}"
+            f"{name} is not a database of edfa, or damaged ({what}): {first_line(error.orig)}"
         ) from None
 
 
@@ -258,7 +259,3 @@ def _url(place: str | Path) -> sa.URL:
             f"a database is an SQLite file or in PostgreSQL (postgresql://), not {url.drivername}"
         )
     return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
-
-
-def _first_line(error: sa.exc.DBAPIError) -> str:
-    return str(error.orig).strip().splitlines()[0]

@@ -326,7 +326,7 @@ def one_line(message: object) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(message)[:LONGEST])
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException | None) -> str:
     """The first line of what an error of another library says, else the name of its class."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 

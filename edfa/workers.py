@@ -26,10 +26,9 @@ from multiprocessing.connection import wait
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from edfa.errors import MismatchError, MissingExtraError, SettingError, UnavailableError
-from edfa.parallel import count_jobs
+from edfa.parallel import ONE_THREAD, count_jobs
 
 __all__ = [
-    "ONE_THREAD",
     "Finished",
     "SerialExecutor",
     "Workers",
@@ -41,7 +40,6 @@ __all__ = [
 Task = TypeVar("Task")
 ATTEMPTS = 3  # at a task whose worker dies; an error of the task itself is final
 HANDED_OUT = 2  # tasks a worker has at a time: one it does, and one to go on with at once
-ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 CONNECT_SECONDS = 10
 DASK_LOST = ("KilledWorker", "ClosedClientError")  # by name: Dask may not be installed
 
@@ -272,7 +270,7 @@ def _stop(pool: ProcessPoolExecutor) -> None:
 def _one_thread_each() -> Iterator[None]:
     """Processes that are started in this block have one thread for matrix products."""
     before = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
+    os.environ.update(ONE_THREAD)
     try:
         yield
     finally:

@@ -30,11 +30,6 @@ __all__ = ["application", "serve"]
 
 # where worker processes read how they are to serve; it names files, and holds no key
 OPTIONS = "EDFA_SERVE"
-ONE_THREAD = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-)  # read when libraries are loaded
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
@@ -90,6 +85,8 @@ def serve(
     ] = False,
 ) -> None:
     """Serve a saved advisor: the applicant's page, the operator's view and the API."""
+    from edfa.parallel import ONE_THREAD
+
     options = {
         "folder": str(folder.resolve()),
         "store": store or f"{folder.resolve()}.sqlite",
@@ -111,7 +108,7 @@ def serve(
         )
     if any(importlib.util.find_spec(name) is None for name in ("fastapi", "uvicorn")):
         raise MissingExtraError("the service", "web")
-    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))  # requests have a thread each already
+    os.environ.update(ONE_THREAD)  # requests have a thread each already
     read_options(options)  # what is wrong is said before any process is started
     if not folder.is_dir():
         load_advisor(folder)  # which says what is wrong

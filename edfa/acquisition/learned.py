@@ -5,7 +5,6 @@ without pickle.
 ``_learn`` on ``TrainingData``, with the few functions at the end of this module.
 """
 
-import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from edfa.acquisition.base import Policy
 from edfa.artifacts import (
     Folder,
     check_arrays,
+    check_settings,
     folder_name,
     load_arrays,
     read_parts,
@@ -237,8 +237,8 @@ class LearnedPolicy(Policy):
         self._check_fitted()
         arrays: dict[str, AnyArray] = {f"k.{i}": knots for i, knots in enumerate(self.knots_)}
         arrays |= self._arrays() | {"prior": self.prior_} | weights_of(self._networks())
-        settings = json.loads(json.dumps(self.get_params(deep=False)))
-        write_parts(folder, type(self).__name__, settings, {POLICY_FILE: save_arrays(arrays)})
+        settings, parts = self.get_params(deep=False), {POLICY_FILE: save_arrays(arrays)}
+        write_parts(folder, type(self).__name__, settings, parts)
 
     @classmethod
     def from_folder(cls, folder: str | Path | Folder) -> Self:
@@ -250,12 +250,8 @@ class LearnedPolicy(Policy):
             If the folder is damaged, has been changed, or has settings that this policy lacks.
         """
         settings, parts = read_parts(folder, cls.__name__)
-        name = folder_name(folder)
-        if unknown := sorted(set(settings) - set(cls._get_param_names())):
-            raise UnreadableError(
-                f"{name} was written by another edfa: {cls.__name__} has no setting {unknown[0]!r}"
-            )
-        with readable(name):
+        check_settings(settings, cls, folder)
+        with readable(folder_name(folder)):
             arrays = load_arrays(parts[POLICY_FILE], POLICY_FILE)
             weights = {
                 name: array for name, array in arrays.items() if name.split(".")[0] in cls.networks

@@ -2,7 +2,7 @@
 
 ``advise_file`` is the entry. The file is read a block at a time. In a block, people of whom the
 same is known are worked on together, a part at a time; the advice of each part is a file of its own
-in a folder beside the result (``edfa.advice.kept_parts``). When all are there they become the
+in a folder beside the result (``edfa.advice.finished_parts``). When all are there they become the
 result, which is whole or not there. A run that is killed leaves finished parts, and the next one
 with the same people (and their overlays), advisor and settings goes on with those who are in none.
 """
@@ -17,17 +17,18 @@ import pandas as pd
 
 from edfa.advice.batch import COLUMNS, advise
 from edfa.advice.fitted import FittedAdvisor
-from edfa.advice.kept_parts import Block, KeptParts, open_parts
+from edfa.advice.finished_parts import Block, FinishedParts, open_parts
 from edfa.advice.on_workers import Cluster, results
 from edfa.advice.overlays import read_overlays
-from edfa.advice.people_files import FORMATS, check_format, chunks, source_files, write_advice
+from edfa.advice.people_files import check_format, source_files, write_advice
 from edfa.advice.receipt import versions
+from edfa.data.read import chunks
 from edfa.errors import ColumnError, DataError, EmptyTableError, SettingError, UnreadableError, hint
 from edfa.reading import existing, sha256_of
 from edfa.typing import IntArray
 from edfa.writing import check_writable
 
-__all__ = ["CHUNK", "FORMATS", "SECONDS", "advise_file", "chunks"]
+__all__ = ["CHUNK", "SECONDS", "advise_file"]
 
 BLOCK = 10_000  # rows that are read, and put in order, at a time
 CHUNK, SECONDS = 1_000, 5.0  # people in a part at most, and about how long one may take
@@ -106,8 +107,8 @@ def advise_file(
     result = check_writable(result)
     contents = {path: sha256_of(existing(path)) for path in inputs}
     own = read_overlays(overlays) if isinstance(overlays, Path) else overlays
-    with open_parts(result, _identity(fitted, k, own)) as kept:
-        run = _Run(fitted, kept, chunk, progress)
+    with open_parts(result, _identity(fitted, k, own)) as finished:
+        run = _Run(fitted, finished, chunk, progress)
         for part, advised in results(fitted, _advise, run.parts(sources, own, k), workers):
             run.store(*part, *advised)
         people = run.counts["people"]
@@ -119,8 +120,8 @@ def advise_file(
                 f"{name}: there is no row {last}; the rows are numbered from 0 to {people - 1}"
             )
         _check_unchanged(contents, [*source_files(rows), *own_files])
-        write_advice(kept.tables(), result)
-        kept.remove()
+        write_advice(finished.tables(), result)
+        finished.remove()
     return run.counts
 
 
@@ -189,7 +190,7 @@ class _Run:
     ----------
     fitted
         The advisor.
-    kept
+    finished
         The finished parts.
     chunk
         The number of people in a part; None: it follows from the time that parts take.
@@ -200,11 +201,11 @@ class _Run:
     def __init__(
         self,
         fitted: FittedAdvisor,
-        kept: KeptParts,
+        finished: FinishedParts,
         chunk: int | None,
         progress: Progress | None,
     ) -> None:
-        self.fitted, self.kept, self.chunk, self.progress = fitted, kept, chunk, progress
+        self.fitted, self.finished, self.chunk, self.progress = fitted, finished, chunk, progress
         self.counts = {"people": 0, "errors": 0, "flagged": 0, "resumed": 0}
         self.size, self.done, self.written = chunk or FIRST, 0, 0
 
@@ -222,7 +223,7 @@ class _Run:
                 first = self.counts["people"]
                 self.counts["people"] += len(frame)
                 cells = _cells(overlays, frame, first)
-                block = Block.of(len(self.kept.blocks), first, frame, cells)
+                block = Block.of(len(self.finished.blocks), first, frame, cells)
                 left = self._ordered(frame, cells)
                 left = left[~np.isin(first + left, self._finished(block))]
                 while len(left):
@@ -242,7 +243,7 @@ class _Run:
     def _finished(self, block: Block) -> IntArray:
         """The rows of a block that finished parts have; they are counted."""
         rows = [np.zeros(0, dtype=np.int64)]
-        for part in self.kept.take(block):
+        for part in self.finished.take(block):
             rows.append(part.column("row").to_numpy())
             self.counts["resumed"] += 1
             self._count(part.select(["error", "flags"]).to_pandas())
@@ -252,7 +253,7 @@ class _Run:
         """Write the advice of a part, whose people are these rows of the file, (people,); choose
         the size of those to come.
         """
-        self.kept.store(block, rows, advice)
+        self.finished.store(block, rows, advice)
         self._count(advice)
         if self.chunk is None:
             self.size = int(np.clip(len(advice) / max(seconds, 1e-9) * SECONDS, 1, CHUNK))

@@ -1,6 +1,6 @@
 """Files of people and of advice: CSV, Parquet and JSON lines, a block of rows at a time.
 
-``source_files`` and ``chunks`` are for reading people, ``write_advice`` for the result;
+``source_files`` finds files of people, ``write_advice`` writes the result;
 ``encode_part`` and ``decode_part`` hold the advice of some people in between, as Parquet.
 """
 
@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 from pyarrow import compute
 
 from edfa.advice.batch import COLUMNS
-from edfa.data.read import chunks
 from edfa.errors import UnreadableError
 from edfa.reading import existing
 from edfa.text.spreadsheet import UNSAFE, safe
@@ -25,7 +24,6 @@ from edfa.writing import atomic_file
 __all__ = [
     "FORMATS",
     "check_format",
-    "chunks",
     "decode_part",
     "encode_part",
     "source_files",

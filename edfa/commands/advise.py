@@ -71,8 +71,9 @@ def advise(
 
     The exit code is 2 if not a single row was understood; the result says why of each.
     """
-    from edfa.advice.batch_file import advise_file, chunks
+    from edfa.advice.batch_file import advise_file
     from edfa.advice.on_workers import Cluster
+    from edfa.data.read import chunks
     from edfa.errors import DataError, SettingError
     from edfa.text.spreadsheet import restored
     from edfa.writing import check_writable

@@ -145,9 +145,7 @@ class DirectionCheck:
     @classmethod
     def from_json(cls, text: str) -> "DirectionCheck":
         """Read what ``to_json`` wrote."""
-        values = json.loads(text)
-        features = tuple(parse(FeatureCheck, feature, "features") for feature in values["features"])
-        return cls(values["people"], features)
+        return parse(cls, json.loads(text), "directions")
 
 
 def check_directions(

@@ -249,7 +249,7 @@ def test_finished_chunks_of_other_rules_are_not_used(people, tmp_path, monkeypat
     people.head(40).to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / "rules.jsonl").write_text('{"row": 1, "max_changes": 1}')
     monkeypatch.setattr("edfa.advice.batch_file.write_advice", lambda *a: None)
-    monkeypatch.setattr("edfa.advice.kept_parts.shutil.rmtree", lambda *a, **k: None)
+    monkeypatch.setattr("edfa.advice.finished_parts.shutil.rmtree", lambda *a, **k: None)
     settings = {"chunk": 10, "overlays": tmp_path / "rules.jsonl"}
     arguments = (german().fitted, tmp_path / "rows.csv", tmp_path / "out.csv")
     assert advise_file(*arguments, **settings)["resumed"] == 0

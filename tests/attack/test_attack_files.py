@@ -28,8 +28,9 @@ import edfa
 from edfa.advice import batch_file
 from edfa.advice.batch import COLUMNS, advise
 from edfa.advice.batch_file import advise_file
-from edfa.advice.people_files import chunks, decode_part, encode_part, write_advice
+from edfa.advice.people_files import decode_part, encode_part, write_advice
 from edfa.cli import app
+from edfa.data.read import chunks
 from edfa.data.synthetic import credit_story
 from edfa.errors import BusyError, DataError, UnreadableError, UnwritableError
 from edfa.text.spreadsheet import restored, safe

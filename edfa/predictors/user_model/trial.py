@@ -16,12 +16,12 @@ from pathlib import Path
 import pandas as pd
 
 from edfa.errors import MissingExtraError, ModelError, UnavailableError, UnreadableError
+from edfa.parallel import ONE_THREAD
 
 __all__ = ["SECONDS", "try_in_child"]
 
 SECONDS = 60
 MEMORY = 4 << 30  # bytes that reading and asking a model may take
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def try_in_child(

@@ -1,7 +1,7 @@
 """Finished parts of a run over a file, in a folder beside its result: one is used only if it is
 just what was written.
 
-``open_parts`` is the entry; a ``KeptParts`` stores and reads the parts. The name of a part has the
+``open_parts`` is the entry; a ``FinishedParts`` stores and reads the parts. The name of a part has the
 SHA-256 of all that it stands for: the run (advisor, certificate, settings, versions), the people of
 its block as they were read, and its own content. What is cut off, edited, renamed or of another run
 has another hash; it is removed, and its people are advised again. One run at a time has the folder.
@@ -26,7 +26,7 @@ from edfa.reading import MEGABYTE, read_bytes
 from edfa.typing import IntArray
 from edfa.writing import atomic_file, locked
 
-__all__ = ["Block", "KeptParts", "open_parts"]
+__all__ = ["Block", "FinishedParts", "open_parts"]
 
 # of a part: its block, its first row, its hash
 NAME = re.compile(r"(\d{8,})\.(\d{12,})\.([0-9a-f]{64})\.parquet")
@@ -65,7 +65,7 @@ class Block(NamedTuple):
         return cls(number, first, len(frame), content)
 
 
-class KeptParts:
+class FinishedParts:
     """The finished parts in a folder that are of one run; ``open_parts`` opens it.
 
     Parameters
@@ -99,7 +99,7 @@ class KeptParts:
         """
         tables: list[Any] = []
         rows: set[int] = set()
-        kept = self.blocks.setdefault(block, [])
+        usable = self.blocks.setdefault(block, [])
         for path in self._there.pop(block.number, []):
             with suppress(UnreadableError):
                 table = self._read(path, block)
@@ -107,7 +107,7 @@ class KeptParts:
                 if len(own) == table.num_rows and rows.isdisjoint(own):
                     rows |= own
                     tables.append(table)
-                    kept.append(path)
+                    usable.append(path)
                     continue
             path.unlink()
         return tables
@@ -171,7 +171,7 @@ class KeptParts:
 
 
 @contextmanager
-def open_parts(result: Path, run: dict[str, Any]) -> Iterator[KeptParts]:
+def open_parts(result: Path, run: dict[str, Any]) -> Iterator[FinishedParts]:
     """The parts of a run that are in the folder beside its result.
 
     Parameters
@@ -200,7 +200,7 @@ def open_parts(result: Path, run: dict[str, Any]) -> Iterator[KeptParts]:
             )
         try:
             folder.mkdir(exist_ok=True)
-            parts = KeptParts(folder, json.dumps(run, sort_keys=True))
+            parts = FinishedParts(folder, json.dumps(run, sort_keys=True))
         except OSError as error:
             raise UnwritableError(f"cannot write {folder}: {error.strerror or error}") from None
         try:
