@@ -28,7 +28,6 @@ __all__ = [
     "Folder",
     "check_arrays",
     "check_replaceable",
-    "check_settings",
     "folder_name",
     "load_arrays",
     "make_manifest",
@@ -207,30 +206,6 @@ def read_parts(folder: str | Path | Folder, kind: str) -> tuple[dict[str, Any], 
     manifest, parts = read_folder(folder, kind)
     with readable(parts.name):
         return dict(manifest["settings"]), dict(parts.files)
-
-
-def check_settings(settings: Mapping[str, Any], kind: Any, folder: str | Path | Folder) -> None:
-    """Check the names of settings that ``read_parts`` read.
-
-    Parameters
-    ----------
-    settings
-        The settings by name.
-    kind
-        The class of estimator that they are of.
-    folder
-        Where they were read, for the error message.
-
-    Raises
-    ------
-    UnreadableError
-        If the class has no setting of one of the names.
-    """
-    if unknown := sorted(set(settings) - set(kind._get_param_names())):
-        raise UnreadableError(
-            f"{folder_name(folder)} was written by another edfa: {kind.__name__} has no setting "
-            f"{unknown[0]!r}"
-        )
 
 
 def read_folder(folder: str | Path | Folder, kind: str) -> tuple[dict[str, Any], Folder]:

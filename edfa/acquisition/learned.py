@@ -23,7 +23,6 @@ from edfa.acquisition.base import Policy
 from edfa.artifacts import (
     Folder,
     check_arrays,
-    check_settings,
     folder_name,
     load_arrays,
     read_parts,
@@ -250,8 +249,12 @@ class LearnedPolicy(Policy):
             If the folder is damaged, has been changed, or has settings that this policy lacks.
         """
         settings, parts = read_parts(folder, cls.__name__)
-        check_settings(settings, cls, folder)
-        with readable(folder_name(folder)):
+        name = folder_name(folder)
+        if unknown := sorted(set(settings) - set(cls._get_param_names())):
+            raise UnreadableError(
+                f"{name} was written by another edfa: {cls.__name__} has no setting {unknown[0]!r}"
+            )
+        with readable(name):
             arrays = load_arrays(parts[POLICY_FILE], POLICY_FILE)
             weights = {
                 name: array for name, array in arrays.items() if name.split(".")[0] in cls.networks

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from edfa.advice.batch import COLUMNS, advise
-from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.finished_parts import Block, FinishedParts, open_parts
+from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.on_workers import Cluster, results
 from edfa.advice.overlays import read_overlays
 from edfa.advice.people_files import check_format, source_files, write_advice

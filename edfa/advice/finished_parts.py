@@ -1,10 +1,11 @@
 """Finished parts of a run over a file, in a folder beside its result: one is used only if it is
 just what was written.
 
-``open_parts`` is the entry; a ``FinishedParts`` stores and reads the parts. The name of a part has the
-SHA-256 of all that it stands for: the run (advisor, certificate, settings, versions), the people of
-its block as they were read, and its own content. What is cut off, edited, renamed or of another run
-has another hash; it is removed, and its people are advised again. One run at a time has the folder.
+``open_parts`` is the entry; a ``FinishedParts`` stores and reads the parts. The name of a part has
+the SHA-256 of all that it stands for: the run (advisor, certificate, settings, versions), the
+people of its block as they were read, and its own content. What is cut off, edited, renamed or of
+another run has another hash; it is removed, and its people are advised again. One run at a time has
+the folder.
 """
 
 import hashlib

@@ -16,7 +16,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from edfa.artifacts import Folder, check_settings
+from edfa.artifacts import Folder, folder_name
 from edfa.cache import Cache
 from edfa.errors import (
     DataError,
@@ -24,6 +24,7 @@ from edfa.errors import (
     EmptyTableError,
     SettingError,
     TargetError,
+    UnreadableError,
 )
 from edfa.reading import check_seed
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
@@ -441,7 +442,11 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     @classmethod
     def _from_settings(cls, settings: Mapping[str, Any], folder: str | Path | Folder) -> Self:
         """An unfitted model with the settings that ``_settings`` gave and ``folder`` holds."""
-        check_settings(settings, cls, folder)
+        if unknown := sorted(set(settings) - set(cls._get_param_names())):
+            name = folder_name(folder)
+            raise UnreadableError(
+                f"{name} was written by another edfa: {cls.__name__} has no setting {unknown[0]!r}"
+            )
         params = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in settings.items()
