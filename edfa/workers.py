@@ -23,13 +23,12 @@ from concurrent.futures import wait as wait_for
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import wait
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from edfa.errors import MismatchError, MissingExtraError, SettingError, UnavailableError
 from edfa.parallel import ONE_THREAD, count_jobs
 
 __all__ = [
-    "Finished",
     "SerialExecutor",
     "Workers",
     "hand_out",
@@ -126,32 +125,12 @@ def open_workers(jobs: int | None = -1, scheduler: str | None = None) -> Iterato
             _stop(pool)
 
 
-class Finished(NamedTuple, Generic[Task]):
-    """What became of a task that was handed out.
-
-    Attributes
-    ----------
-    task
-        The task.
-    result, error
-        What the work returned, and None; or None, and what it raised. The error says that the
-        worker died (``worker_died``) if that happened at each of ``ATTEMPTS`` attempts.
-    attempts
-        How often it was begun.
-    """
-
-    task: Task
-    result: Any
-    error: BaseException | None
-    attempts: int
-
-
 def hand_out(
     opened: Callable[[], AbstractContextManager[Workers]],
     take: Callable[[int], Iterable[Task]],
     work: Callable[[Task], Any],
     more: Callable[[], bool] = lambda: True,
-) -> Iterator[Finished[Task]]:
+) -> Iterator[tuple[Task, Future[Any], int]]:
     """Hand tasks to workers and yield each when it is done, in the order in which they finish.
 
     It is not known which of the tasks that had been handed out killed a worker. They are tried
@@ -170,6 +149,13 @@ def hand_out(
     more
         Whether anything is left to be handed out; what was handed out is finished in any case.
 
+    Yields
+    ------
+    tuple
+        The task; a future that is done, with the result or the error of the work, or with one that
+        says that the worker died (``worker_died``) if it did at each of ``ATTEMPTS`` attempts; and
+        the number of attempts.
+
     Examples
     --------
     >>> from functools import partial
@@ -177,7 +163,7 @@ def hand_out(
     >>> open_one = partial(open_workers, 1)
     >>> numbers = iter([2, 3])
     >>> squares = hand_out(open_one, lambda most: islice(numbers, most), lambda n: n * n)
-    >>> [(one.task, one.result) for one in squares]
+    >>> [(number, future.result()) for number, future, _ in squares]
     [(2, 4), (3, 9)]
     """
     lost: list[tuple[Task, int]] = []  # tasks whose worker died, with how often
@@ -203,12 +189,10 @@ def hand_out(
                 done, gone = _wait(running)
                 for future in done:
                     task, deaths = running.pop(future)
-                    error = _error(future)
-                    if worker_died(error) and not (alone and deaths + 1 >= ATTEMPTS):
+                    if worker_died(_error(future)) and not (alone and deaths + 1 >= ATTEMPTS):
                         lost.append((task, deaths + 1))
                     else:
-                        result = future.result() if error is None else None
-                        yield Finished(task, result, error, deaths + 1)
+                        yield task, future, deaths + 1
 
 
 def _submit(executor: Executor, work: Callable[[Task], Any], task: Task) -> Future[Any]:

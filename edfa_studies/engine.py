@@ -10,6 +10,7 @@ import math
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +21,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from edfa.workers import Finished, Workers, hand_out, open_workers, worker_died
+from edfa.workers import Workers, hand_out, open_workers, worker_died
 from edfa_studies.cells import Cell
 from edfa_studies.store import Store, check_tables, plain
 
@@ -247,21 +248,21 @@ def run_tasks(
             heappush(ready, places[key])
         return [tasks[heappop(ready)] for _ in range(min(most, len(ready)))]
 
-    for finished in hand_out(
-        opened, take, _attempt, more=lambda: sorter.is_active() and not stop()
-    ):
-        yield _outcome(finished)
-        sorter.done(finished.task.key)
+    def more() -> bool:
+        return sorter.is_active() and not stop()
+
+    for task, future, attempts in hand_out(opened, take, _attempt, more):
+        yield _outcome(task.key, future, attempts)
+        sorter.done(task.key)
 
 
-def _outcome(finished: Finished[Task]) -> Outcome:
+def _outcome(key: str, done: Future[Outcome], attempts: int) -> Outcome:
     """What became of a task, also where its worker died or what it has made could not be sent."""
-    error, attempts = finished.error, finished.attempts
-    if error is None:
-        done: Outcome = finished.result
-        return replace(done, attempts=attempts)
-    lines = [DIED.format(attempts)] if worker_died(error) else traceback.format_exception(error)
-    return Outcome(finished.task.key, error="".join(lines), attempts=attempts)
+    try:
+        return replace(done.result(), attempts=attempts)
+    except Exception as error:
+        text = DIED.format(attempts) if worker_died(error) else traceback.format_exc()
+        return Outcome(key, error=text, attempts=attempts)
 
 
 def _attempt(task: Task) -> Outcome:

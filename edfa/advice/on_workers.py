@@ -96,14 +96,14 @@ def results(
     def work_here(job: _Job) -> Any:
         return work(fitted, *job.args)
 
-    do: Callable[[_Job], Any] = work_here
     if isinstance(workers, Cluster):
         folder = None if workers.folder is None else str(Path(workers.folder).resolve())
-        do = partial(_work_away, _key(fitted), str(versions()), folder, work)
-    for job, result, error, _ in hand_out(partial(_open, workers), take, do):
-        if error is not None:
-            raise error
-        if result is None:
+        away = partial(_work_away, _key(fitted), str(versions()), folder, work)
+        done = hand_out(partial(open_workers, scheduler=workers.scheduler), take, away)
+    else:
+        done = hand_out(partial(_open_threads, workers), take, work_here)
+    for job, future, _ in done:
+        if (result := future.result()) is None:
             without.append(job._replace(sent=fitted))
         else:
             yield job.task, result
@@ -142,13 +142,9 @@ def roll_out_remote(
 
 
 @contextmanager
-def _open(workers: int | Cluster | None) -> Iterator[Workers]:
-    """Threads of this process, or the workers of a cluster."""
-    if isinstance(workers, Cluster):
-        with open_workers(scheduler=workers.scheduler) as away:
-            yield away
-        return
-    count = count_jobs(workers)
+def _open_threads(n_jobs: int | None) -> Iterator[Workers]:
+    """Threads of this process, or with one job none but the caller's."""
+    count = count_jobs(n_jobs)
     if count == 1:
         yield Workers(SerialExecutor(), 1)
         return

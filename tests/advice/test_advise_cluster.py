@@ -158,7 +158,7 @@ def test_nothing_answers(saved, tmp_path, monkeypatch):
 
 
 def test_workers_of_another_version_are_refused(monkeypatch):
-    monkeypatch.setattr(on_workers, "_open", lambda workers: nullcontext(HERE))
+    monkeypatch.setattr(on_workers, "open_workers", lambda scheduler: nullcontext(HERE))
     away = results(german().fitted, _fingerprint, [(1, ())], Cluster(""))
     assert [result for _, result in away] == [german().fingerprint]
     made_with, job = str(on_workers.versions()), on_workers._Job(1, ())
@@ -190,7 +190,7 @@ class Dying(SerialExecutor):
 def test_work_of_a_worker_that_dies_is_done_by_another(monkeypatch):
     def doubled(deaths):
         dying = Workers(Dying(deaths), 1)
-        monkeypatch.setattr(on_workers, "_open", lambda workers: nullcontext(dying))
+        monkeypatch.setattr(on_workers, "_open_threads", lambda n_jobs: nullcontext(dying))
         tasks = [(n, (n,)) for n in (1, 2, 3)]
         return sorted(result for _, result in results(german().fitted, _twice, tasks))
 
