@@ -115,7 +115,7 @@ def fit(
     with (
         show_progress(output) as progress,
         user_model.in_shell_words(),
-        user_model.kept_warnings() as kept,
+        user_model.collect_warnings() as collected,
     ):
         advisor.fit(rows, progress=progress, n_jobs=file.jobs)
         advisor.save(out)
@@ -131,7 +131,7 @@ def fit(
     results = {"directions": advisor.directions_, "compared": compared}
     checks = {name: check for name, check in results.items() if check is not None}
     output.say(*(check.sentence for check in checks.values()))
-    warnings = (*kept, *find_warnings(rows, fitted.blanket, evaluation))
+    warnings = (*collected, *find_warnings(rows, fitted.blanket, evaluation))
     output.say(*(f"Warning: {warning}" for warning in warnings), style="yellow")
     output.say(f"saved to {out}", style="dim")
     output.write_json(

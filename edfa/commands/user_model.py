@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from edfa.advice.config import ModelFile
     from edfa.predictors.user_model.model import UserModel
 
-__all__ = ["in_shell_words", "kept_warnings", "wrap_file"]
+__all__ = ["collect_warnings", "in_shell_words", "wrap_file"]
 
 
 def wrap_file(model: "ModelFile") -> "UserModel":
@@ -73,7 +73,7 @@ def _in_file(line: str) -> str:
 
 
 @contextmanager
-def kept_warnings() -> Iterator[list[str]]:
+def collect_warnings() -> Iterator[list[str]]:
     """Collect the warnings of edfa that are raised in a block.
 
     Yields
