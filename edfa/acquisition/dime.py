@@ -24,15 +24,13 @@ from edfa.acquisition.learned import (
     TrainingData,
     acquire_one,
     answer,
-    descend,
     entropy,
     shuffled,
 )
 from edfa.people import People
 from edfa.predictors.base import Progress, inner_split
 from edfa.predictors.mlp import MaskedNet
-from edfa.predictors.tokens import one_thread
-from edfa.typing import Float64Array
+from edfa.predictors.neural import descend
 
 __all__ = ["DIME"]
 
@@ -45,6 +43,9 @@ STAGES = (0.3, 0.1, 0.03)
 class DIME(LearnedPolicy):
     """Discriminative mutual information: ask for what the value network says will tell most per
     cost.
+
+    A score is the value network's estimate, between zero and the entropy of the predictor's classes
+    that is left.
 
     Parameters
     ----------
@@ -88,16 +89,8 @@ class DIME(LearnedPolicy):
     networks = ("predictor_", "value_")
     above_zero = ("width", "steps", "epochs", "batch_size", "learning_rate")
 
-    def score(self, people: People) -> Float64Array:
-        """The value network's estimate for each feature that may be asked, (people, features).
-
-        It lies between zero and the entropy of the predictor's classes that is left; NaN elsewhere.
-        """
-        positions, mask = self._inputs(people)
-        with one_thread(), torch.no_grad():
-            logits = answer(self.predictor_, positions, mask)
-            values = self._values(positions, mask, logits).double().numpy()
-        return np.where(people.askable, values, np.nan)
+    def _score(self, people: People, positions: Tensor, mask: Tensor) -> Tensor:
+        return self._values(positions, mask, answer(self.predictor_, positions, mask))
 
     def _build(self) -> None:
         knots = [len(k) for k in self.knots_]

@@ -20,10 +20,11 @@ with extra("neural", "EDDI"):
     from torch import Tensor, nn
 
 from edfa.acquisition.information import expected_information
-from edfa.acquisition.learned import LearnedPolicy, TrainingData, descend, shuffled
+from edfa.acquisition.learned import LearnedPolicy, TrainingData, shuffled
 from edfa.people import People
 from edfa.predictors.base import Progress
 from edfa.predictors.conditional import Draw
+from edfa.predictors.neural import dense, descend
 from edfa.predictors.tokens import Tokens, knot_positions, one_thread
 from edfa.typing import Float32Array, Float64Array
 
@@ -60,14 +61,10 @@ class _PartialVAE(nn.Module):
         super().__init__()
         self.tokens = Tokens([*knots, classes], SET)
         self.shared = nn.Linear(SET, SET)
-        self.encoder = nn.Sequential(
-            nn.Linear(SET, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 2 * LATENT)
-        )
+        self.encoder = dense(SET, HIDDEN, 2 * LATENT)
         self.sizes = [size if size <= MAX_LEVELS else 1 for size in knots] + [classes]
         self.categorical = [size <= MAX_LEVELS for size in knots] + [True]
-        self.decoder = nn.Sequential(
-            nn.Linear(LATENT, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, sum(self.sizes))
-        )
+        self.decoder = dense(LATENT, HIDDEN, sum(self.sizes))
         self.noise = nn.Parameter(torch.zeros(len(knots)))
 
     def element(self, positions: Tensor, columns: Tensor) -> Tensor:
@@ -104,6 +101,8 @@ class _PartialVAE(nn.Module):
 class EDDI(LearnedPolicy):
     """Expected information in the latent space of a partial VAE (``reward="latent"``), or on the
     label.
+
+    A score is the information reward of a feature.
 
     Parameters
     ----------
@@ -150,18 +149,12 @@ class EDDI(LearnedPolicy):
     above_zero = ("weight", "samples", "epochs", "batch_size", "learning_rate")
     rewards = ("latent", "label")
 
-    def score(self, people: People) -> Float64Array:
-        """The information reward of every feature that may be asked, (people, features); NaN
-        elsewhere.
-        """
-        positions, mask = self._inputs(people)
+    def _score(self, people: People, positions: Tensor, mask: Tensor) -> Tensor:
         if self.reward == "label":
-            return expected_information(people, people.askable, self)
+            return torch.from_numpy(expected_information(people, people.askable, self))
         size = max(1, ROWS // (self.samples * positions.shape[1]))
         parts = (torch.split(part, size) for part in (positions, mask))
-        with one_thread(), torch.no_grad():
-            rewards = torch.cat([self._rewards(*part) for part in zip(*parts, strict=True)])
-        return np.where(people.askable, rewards.double().numpy(), np.nan)
+        return torch.cat([self._rewards(*part) for part in zip(*parts, strict=True)])
 
     def given(self, X: Float32Array) -> Draw:  # noqa: N803
         """The VAE as a sampler of what is unknown.

@@ -23,7 +23,6 @@ from edfa.acquisition.learned import (
     LearnedPolicy,
     TrainingData,
     answer,
-    descend,
     entropy,
     shuffled,
 )
@@ -31,8 +30,8 @@ from edfa.people import People
 from edfa.predictors.base import Progress
 from edfa.predictors.bins import MAX_BINS, Bins, bin_network
 from edfa.predictors.mlp import MaskedNet
-from edfa.predictors.tokens import one_thread
-from edfa.typing import AnyArray, Float64Array
+from edfa.predictors.neural import dense, descend
+from edfa.typing import AnyArray
 
 __all__ = ["GSMRL"]
 
@@ -70,6 +69,8 @@ class _Episodes:
 class GSMRL(LearnedPolicy):
     """Proximal policy optimisation over questions, with a surrogate that shapes rewards and gives
     hints.
+
+    A score is the log probability with which the agent asks for a feature.
 
     Parameters
     ----------
@@ -117,19 +118,10 @@ class GSMRL(LearnedPolicy):
     above_zero = ("steps", "rounds", "episodes", "learning_rate")
     rewards = ("paper", "dense")
 
-    def score(self, people: People) -> Float64Array:
-        """The log probability with which the agent asks for each feature that may be asked,
-        (people, features); NaN elsewhere.
-        """
-        positions, mask = self._inputs(people)
-        with one_thread(), torch.no_grad():
-            codes = torch.from_numpy(
-                self.bins_.codes(np.column_stack([people.X, np.zeros(len(people))]))
-            )
-            observation = self._observe(positions, codes, mask)[0]
-            closed = _close(torch.from_numpy(~people.askable))
-            logs = self._act(observation, closed).double().numpy()
-        return np.where(people.askable, logs[:, :-1], np.nan)
+    def _score(self, people: People, positions: Tensor, mask: Tensor) -> Tensor:
+        codes = self.bins_.codes(np.column_stack([people.X, np.zeros(len(people))]))
+        observation = self._observe(positions, torch.from_numpy(codes), mask)[0]
+        return self._act(observation, _close(torch.from_numpy(~people.askable)))[:, :-1]
 
     def _act(self, observation: Tensor, closed: Tensor) -> Tensor:
         """The log probability of every action, (rows, actions); ``closed`` ones have none."""
@@ -143,7 +135,10 @@ class GSMRL(LearnedPolicy):
         width = sum(len(t) for t in self.bins_.typical) + 5 * len(knots) + classes
         # DEVIATION: the agent has an action that stops, as the paper's, but cannot choose it: the
         # budget ends a run.
-        self.actor_, self.critic_ = _head(width, len(knots) + 1), _head(width, 1)
+        self.actor_, self.critic_ = (
+            dense(width, HIDDEN, HIDDEN, outputs, activation=nn.Tanh)
+            for outputs in (len(knots) + 1, 1)
+        )
         # For each feature, where the logits of its bins are (-1: no bin) and what its bins count
         # as, on a common scale.
         sizes = np.array([[len(t)] for t in self.bins_.typical[:-1]])
@@ -254,17 +249,6 @@ class GSMRL(LearnedPolicy):
         count = sum(name.startswith("c.") for name in arrays)
         cuts, typical = (tuple(arrays[f"{key}.{i}"] for i in range(count)) for key in "ct")
         self.bins_ = Bins(cuts, typical, bin_network(typical))
-
-
-def _head(width: int, outputs: int) -> nn.Sequential:
-    """The actor's or the critic's network."""
-    return nn.Sequential(
-        nn.Linear(width, HIDDEN),
-        nn.Tanh(),
-        nn.Linear(HIDDEN, HIDDEN),
-        nn.Tanh(),
-        nn.Linear(HIDDEN, outputs),
-    )
 
 
 def _close(known: Tensor) -> Tensor:

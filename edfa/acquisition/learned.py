@@ -1,8 +1,9 @@
 """What the policies that train networks share: training rows as tensors, learnt state, folders
 without pickle.
 
-``LearnedPolicy`` is the base class; a subclass builds its networks in ``_build`` and trains them in
-``_learn`` on ``TrainingData``, with the few functions at the end of this module.
+``LearnedPolicy`` is the base class; a subclass builds its networks in ``_build``, trains them in
+``_learn`` on ``TrainingData``, with the few functions at the end of this module, and asks them in
+``_score``.
 """
 
 from abc import abstractmethod
@@ -31,19 +32,18 @@ from edfa.artifacts import (
     write_parts,
 )
 from edfa.data.table import Table
-from edfa.errors import DataError, SettingError, UnknownNameError, UnreadableError
+from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.people import People
-from edfa.predictors.base import Predictor, Progress, UnfittedError, as_mappings
-from edfa.predictors.neural import find_device, load_network, read_knots, weights_of
-from edfa.predictors.tokens import find_knots, knot_positions, one_thread
-from edfa.typing import AnyArray, Float32Array
+from edfa.predictors.base import Predictor, Progress, UnfittedError, as_mappings, from_settings
+from edfa.predictors.neural import descend, find_device, load_network, read_knots, weights_of
+from edfa.predictors.tokens import find_knots, knot_positions, one_thread, seeded
+from edfa.typing import AnyArray, Float32Array, Float64Array
 
 __all__ = [
     "LearnedPolicy",
     "TrainingData",
     "acquire_one",
     "answer",
-    "descend",
     "entropy",
     "shuffled",
 ]
@@ -112,8 +112,8 @@ class TrainingData:
 
 
 class LearnedPolicy(Policy):
-    """A policy that trains networks. A subclass is a dataclass of settings, with ``_build`` and
-    ``_learn``.
+    """A policy that trains networks. A subclass is a dataclass of settings, with ``_build``,
+    ``_learn`` and ``_score``.
 
     What was learnt is in attributes that end with an underscore. ``get_params()`` and
     ``learnt_state()`` decide every score.
@@ -171,8 +171,7 @@ class LearnedPolicy(Policy):
         arrays = knot_positions(rows, self.knots_), np.asarray(classes), start, costs
         device = find_device(self.device)
         data = TrainingData(rows, *(torch.from_numpy(array).to(device) for array in arrays))
-        with one_thread(), torch.random.fork_rng():
-            torch.manual_seed(self.seed)
+        with seeded(self.seed):
             self._learn(data, progress)
         self._networks().to("cpu").eval()
         return self
@@ -197,6 +196,22 @@ class LearnedPolicy(Policy):
     def _build(self) -> None:
         """Set networks with fresh weights, from ``knots_``, ``prior_`` and what ``_restore``
         sets.
+        """
+
+    def score(self, people: People) -> Float64Array:
+        """What the networks find each feature worth that may be asked, (people, features); NaN
+        elsewhere.
+        """
+        with one_thread(), torch.no_grad():
+            scores = self._score(people, *self._inputs(people))
+        return np.where(people.askable, scores.double().numpy(), np.nan)
+
+    @abstractmethod
+    def _score(self, people: People, positions: Tensor, mask: Tensor) -> Tensor:
+        """The score of every feature, (people, features); those that may not be asked can have any.
+
+        ``positions`` are the people's knot positions and ``mask`` what is known of them, both
+        (people, features).
         """
 
     @abstractmethod
@@ -236,8 +251,8 @@ class LearnedPolicy(Policy):
         self._check_fitted()
         arrays: dict[str, AnyArray] = {f"k.{i}": knots for i, knots in enumerate(self.knots_)}
         arrays |= self._arrays() | {"prior": self.prior_} | weights_of(self._networks())
-        settings, parts = self.get_params(deep=False), {POLICY_FILE: save_arrays(arrays)}
-        write_parts(folder, type(self).__name__, settings, parts)
+        parts = {POLICY_FILE: save_arrays(arrays)}
+        write_parts(folder, type(self).__name__, self.get_params(deep=False), parts)
 
     @classmethod
     def from_folder(cls, folder: str | Path | Folder) -> Self:
@@ -249,21 +264,14 @@ class LearnedPolicy(Policy):
             If the folder is damaged, has been changed, or has settings that this policy lacks.
         """
         settings, parts = read_parts(folder, cls.__name__)
-        name = folder_name(folder)
-        if unknown := sorted(set(settings) - set(cls._get_param_names())):
-            raise UnreadableError(
-                f"{name} was written by another edfa: {cls.__name__} has no setting {unknown[0]!r}"
-            )
-        with readable(name):
+        with readable(folder_name(folder)):
+            policy = from_settings(cls, settings, folder)
             arrays = load_arrays(parts[POLICY_FILE], POLICY_FILE)
             weights = {
                 name: array for name, array in arrays.items() if name.split(".")[0] in cls.networks
             }
             others = [name for name in arrays if name not in weights]
             check_arrays(arrays, dict.fromkeys(["prior", *others], ("f", None)), POLICY_FILE)
-            if len(arrays["prior"]) < 2:
-                raise UnreadableError(f"{POLICY_FILE} is damaged: there are two classes or more")
-            policy = cls(**settings)
             policy.knots_, policy.prior_ = read_knots(arrays, POLICY_FILE), arrays["prior"]
 
             def fresh() -> nn.Module:
@@ -311,26 +319,6 @@ def answer(network: nn.Module, positions: Tensor, mask: Tensor) -> Tensor:
 def shuffled(rows: Tensor, size: int) -> Sequence[Tensor]:
     """The ``rows`` (rows,) in random order, in batches of at most ``size``."""
     return torch.split(rows[torch.randperm(len(rows), device=rows.device)], size)
-
-
-def descend(
-    optimiser: torch.optim.Optimizer, loss: Tensor, clipped: Sequence[nn.Parameter] = ()
-) -> None:
-    """Take one step down the gradient of a loss.
-
-    Parameters
-    ----------
-    optimiser
-        What steps.
-    loss
-        A single number.
-    clipped
-        Parameters over which the gradient is scaled down to a norm of at most 1.
-    """
-    optimiser.zero_grad()
-    torch.autograd.backward(loss)
-    nn.utils.clip_grad_norm_(clipped, 1.0)
-    optimiser.step()
 
 
 def acquire_one(mask: Tensor, feature: Tensor) -> Tensor:

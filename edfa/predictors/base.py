@@ -43,6 +43,7 @@ __all__ = [
     "as_mappings",
     "by_mask",
     "class_probabilities",
+    "from_settings",
     "inner_split",
     "masked_copies",
     "sample_weights",
@@ -58,6 +59,7 @@ GROUP = 16  # entries of which ``smallest`` looks at the least first
 MANY = 50_000  # entries from which on that is worth while
 T = TypeVar("T")
 Model = TypeVar("Model", bound="Predictor")
+Estimator = TypeVar("Estimator", bound=BaseEstimator)
 Progress = Callable[[int, int], None]
 """Called with the number of steps done and the number of all steps."""
 ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
@@ -439,22 +441,6 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             name: list(v.items()) if isinstance(v, Mapping) else v for name, v in params.items()
         }
 
-    @classmethod
-    def _from_settings(cls, settings: Mapping[str, Any], folder: str | Path | Folder) -> Self:
-        """An unfitted model with the settings that ``_settings`` gave and ``folder`` holds."""
-        if unknown := sorted(set(settings) - set(cls._get_param_names())):
-            name = folder_name(folder)
-            raise UnreadableError(
-                f"{name} was written by another edfa: {cls.__name__} has no setting {unknown[0]!r}"
-            )
-        params = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in settings.items()
-        }
-        if isinstance(params.get("class_weight"), tuple):
-            params["class_weight"] = dict(params["class_weight"])
-        return cls(**params)
-
     def _check_fitted(self) -> None:
         if not hasattr(self, "classes_"):
             raise UnfittedError(
@@ -525,6 +511,40 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def from_settings(
+    kind: type[Estimator], settings: Mapping[str, Any], folder: str | Path | Folder
+) -> Estimator:
+    """Make an unfitted model or policy with settings that were saved.
+
+    Parameters
+    ----------
+    kind
+        Its class.
+    settings
+        Its settings by name, as JSON has them: a list stands for a tuple, and class weights may be
+        a list of pairs.
+    folder
+        Where they were read, for messages.
+
+    Raises
+    ------
+    UnreadableError
+        If the class has no such setting.
+    """
+    if unknown := sorted(set(settings) - set(kind._get_param_names())):
+        raise UnreadableError(
+            f"{folder_name(folder)} was written by another edfa: {kind.__name__} has no setting "
+            f"{unknown[0]!r}"
+        )
+    params = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()
+    }
+    if isinstance(params.get("class_weight"), tuple):
+        params["class_weight"] = dict(params["class_weight"])
+    estimator: Estimator = kind(**params)
+    return estimator
 
 
 def align(predictor: Model, columns: Iterable[int]) -> Model:

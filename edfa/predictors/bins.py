@@ -20,7 +20,8 @@ with extra("neural", "Bins"):
 from edfa.errors import DataError
 from edfa.predictors.bn import typical_values
 from edfa.predictors.conditional import Draw
-from edfa.predictors.tokens import one_thread
+from edfa.predictors.neural import dense, descend, weights_of
+from edfa.predictors.tokens import one_thread, seeded
 from edfa.typing import Float32Array, Float64Array, Int64Array
 
 __all__ = ["MAX_BINS", "Bins", "bin_network"]
@@ -70,7 +71,7 @@ class Bins:
 
     def learnt_state(self) -> dict[str, Any]:
         """What decides its draws, for fingerprints."""
-        weights = {name: values.cpu().numpy() for name, values in self.network.state_dict().items()}
+        weights = weights_of(self.network)
         return {"cuts": list(self.cuts), "typical": list(self.typical), "weights": weights}
 
     @classmethod
@@ -103,8 +104,7 @@ class Bins:
             )
         columns = np.asarray(rows, dtype=np.float32).T
         cuts, typical = zip(*map(_bins, columns), strict=True)
-        with one_thread(), torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             bins = cls(cuts, typical, bin_network(typical))
             bins._learn(bins.codes(rows), epochs)
         return bins
@@ -194,11 +194,9 @@ class Bins:
                     nn.functional.cross_entropy(p, t, reduction="none")
                     for p, t in zip(logits, batch.T, strict=True)
                 ]
-                optimiser.zero_grad()
                 hidden = (~known).float()
                 loss = (torch.stack(losses, dim=1) * hidden).sum() / hidden.sum().clamp(min=1)
-                torch.autograd.backward(loss)
-                optimiser.step()
+                descend(optimiser, loss)
             schedule.step()
 
 
@@ -207,13 +205,7 @@ def bin_network(typical: Sequence[Float32Array]) -> nn.Sequential:
     for each bin.
     """
     width = sum(len(t) for t in typical)
-    return nn.Sequential(
-        nn.Linear(width, WIDTH),
-        nn.ReLU(),
-        nn.Linear(WIDTH, WIDTH),
-        nn.ReLU(),
-        nn.Linear(WIDTH, width),
-    )
+    return dense(width, WIDTH, WIDTH, width)
 
 
 def _bins(column: Float32Array) -> tuple[Float32Array, Float32Array]:

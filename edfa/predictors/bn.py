@@ -35,6 +35,7 @@ from edfa.predictors.base import (
     Predictor,
     Progress,
     by_mask,
+    from_settings,
     sample_weights,
 )
 from edfa.predictors.conditional import Draw
@@ -347,7 +348,7 @@ class BayesNet(Predictor):
         settings, parts = read_parts(folder, "BayesNet")
         with readable(folder_name(folder)):
             arrays, width = load_arrays(parts[NETWORK_FILE], NETWORK_FILE), settings["width"]
-            model = cls._from_settings(settings["params"], folder)
+            model = from_settings(cls, settings["params"], folder)
             expected = {
                 "columns": ("iu", None),
                 "varies": ("u", width),

@@ -1,15 +1,19 @@
 """What the neural models share: columns as tokens, training on random masks, early stopping,
 saving.
 
+``Neural`` is the base class; the functions at the end of this module serve every other network of
+the library too.
+
 A mask is drawn for each row and epoch so that the number of known features is uniform, with the
 start set always known: the states a person passes through are then all seen in training, small sets
 as often as large ones.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -36,15 +40,24 @@ from edfa.predictors.base import (
     ClassWeight,
     Predictor,
     Progress,
+    from_settings,
     inner_split,
     sample_weights,
 )
 from edfa.predictors.monotone import check_signs
 from edfa.predictors.penalty import Penalty
-from edfa.predictors.tokens import find_knots, knot_positions, one_thread
+from edfa.predictors.tokens import find_knots, knot_positions, one_thread, seeded
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
-__all__ = ["Neural", "find_device", "load_network", "read_knots", "weights_of"]
+__all__ = [
+    "Neural",
+    "dense",
+    "descend",
+    "find_device",
+    "load_network",
+    "read_knots",
+    "weights_of",
+]
 
 MODEL_FILE = "model.safetensors"
 SMALLEST = 1e-12  # probability of a class
@@ -145,8 +158,7 @@ class Neural(Predictor):
             )
         self.knots_ = find_knots(matrix)
         device = find_device(self.device)
-        with one_thread(), torch.random.fork_rng():
-            torch.manual_seed(self.seed)
+        with seeded(self.seed):
             self.network_ = self._build().to(device)
             positions = self._encode(matrix, np.arange(matrix.shape[1]))
             weights = sample_weights(self.class_weight, self.classes_[codes])
@@ -208,13 +220,11 @@ class Neural(Predictor):
             self.network_.train()
             order = torch.randperm(len(train), generator=random, device=train.device)
             for rows in torch.split(train[order], self.batch_size):
-                optimiser.zero_grad()
                 mask = self._draw_masks(data.known[rows], random)
                 loss = data.loss(self.network_, rows, mask)
                 if penalty is not None:
                     loss = loss + penalty.loss(self.network_, data.positions[rows], mask)
-                torch.autograd.backward(loss)
-                optimiser.step()
+                descend(optimiser, loss)
             self.network_.eval()
             if progress:
                 progress(epoch + 1, self.epochs)
@@ -347,11 +357,9 @@ class Neural(Predictor):
         settings, parts = read_parts(folder, cls.__name__)
         with readable(folder_name(folder)):
             arrays = load_arrays(parts[MODEL_FILE], MODEL_FILE)
-            model = cls._from_settings(settings, folder)
+            model = from_settings(cls, settings, folder)
             expected = {"classes": ("iufb", None), "prior": ("f", len(arrays["classes"]))}
             check_arrays(arrays, expected, MODEL_FILE)
-            if len(arrays["classes"]) < 2:
-                raise UnreadableError(f"{MODEL_FILE} is damaged: there are two classes or more")
             model.classes_, model.prior_ = arrays["classes"], arrays["prior"]
             model.knots_ = read_knots(arrays, MODEL_FILE)
             model.n_features_in_ = len(model.knots_)
@@ -374,7 +382,7 @@ def read_knots(arrays: Mapping[str, AnyArray], name: str) -> list[Float32Array]:
     Parameters
     ----------
     arrays
-        Arrays by name, among them k.0, k.1 and so on.
+        Arrays by name, among them ``prior`` and k.0, k.1 and so on.
     name
         What errors call the file.
 
@@ -385,8 +393,11 @@ def read_knots(arrays: Mapping[str, AnyArray], name: str) -> list[Float32Array]:
     Raises
     ------
     UnreadableError
-        If there are none, or some are not in ascending order.
+        If there are none, or some are not in ascending order, or the prior is of fewer than two
+        classes.
     """
+    if len(arrays["prior"]) < 2:
+        raise UnreadableError(f"{name} is damaged: there are two classes or more")
     count = sum(array_name.startswith("k.") for array_name in arrays)
     check_arrays(arrays, {f"k.{i}": ("f", None) for i in range(count)}, name)
     knots = [arrays[f"k.{i}"] for i in range(count)]
@@ -430,6 +441,38 @@ def load_network(
 def weights_of(network: nn.Module) -> dict[str, AnyArray]:
     """The weights of a network by name, as arrays."""
     return {name: tensor.cpu().numpy() for name, tensor in network.state_dict().items()}
+
+
+def dense(*widths: int, activation: type[nn.Module] = nn.ReLU) -> nn.Sequential:
+    """Linear layers with fresh weights, from each width to the next, an activation between them.
+
+    >>> [type(layer).__name__ for layer in dense(4, 8, 2)]
+    ['Linear', 'ReLU', 'Linear']
+    """
+    layers: list[nn.Module] = []
+    for inside, outside in pairwise(widths):
+        layers += [nn.Linear(inside, outside), activation()]
+    return nn.Sequential(*layers[:-1])
+
+
+def descend(
+    optimiser: torch.optim.Optimizer, loss: Tensor, clipped: Sequence[nn.Parameter] = ()
+) -> None:
+    """Take one step down the gradient of a loss.
+
+    Parameters
+    ----------
+    optimiser
+        What steps.
+    loss
+        A single number.
+    clipped
+        Parameters over which the gradient is scaled down to a norm of at most 1.
+    """
+    optimiser.zero_grad()
+    torch.autograd.backward(loss)
+    nn.utils.clip_grad_norm_(clipped, 1.0)
+    optimiser.step()
 
 
 def _interpolate(knots: Tensor, values: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ with extra("neural", "a neural model"):
 
 from edfa.typing import Float32Array
 
-__all__ = ["Tokens", "find_knots", "knot_positions", "one_thread"]
+__all__ = ["Tokens", "find_knots", "knot_positions", "one_thread", "seeded"]
 
 # a column of at most this many whole numbers, seen often enough, has a knot at each of them
 MAX_LEVELS = 1000
@@ -112,3 +112,14 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Let torch use one thread, and random numbers that begin with ``seed``, in the block.
+
+    Afterwards its random numbers go on where they were before, on every device.
+    """
+    with one_thread(), torch.random.fork_rng(range(torch.cuda.device_count())):
+        torch.manual_seed(seed)
+        yield

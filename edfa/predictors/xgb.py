@@ -35,6 +35,7 @@ from edfa.predictors.base import (
     Predictor,
     Progress,
     class_probabilities,
+    from_settings,
     inner_split,
     masked_copies,
     sample_weights,
@@ -438,7 +439,7 @@ class SubsetXGB(Predictor):
             check_arrays(arrays, {"codes": ("i", rows), "classes": ("iufb", None)}, TRAIN_FILE)
             outcomes = arrays["classes"][arrays["codes"]]
             soft_labels, held_out = arrays.get("soft_labels"), arrays.get("held_out")
-            model = cls._from_settings(settings, folder)
+            model = from_settings(cls, settings, folder)
             model.fit(arrays["rows"], outcomes, soft_labels=soft_labels, held_out=held_out)
             if "kept" in arrays:
                 check_arrays(arrays, {"kept": ("u", None, width)}, TRAIN_FILE)

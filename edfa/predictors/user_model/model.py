@@ -30,7 +30,7 @@ from edfa.artifacts import (
 )
 from edfa.data.table import Table
 from edfa.errors import ModelError, UnknownNameError, UnreadableError
-from edfa.predictors.base import Predictor, Progress
+from edfa.predictors.base import Predictor, Progress, from_settings
 from edfa.predictors.conditional import Neighbours
 from edfa.predictors.user_model.answers import Answers, Asked, RowLimit
 from edfa.predictors.user_model.ask import FittedModel
@@ -400,7 +400,7 @@ class UserModel(Predictor):
             }
             check_arrays(arrays, shapes, ARRAYS)
             source = Source.from_parts(parts, model, arrays["tried_"])
-            wrapped = cls._from_settings(settings | {"own": source.own}, folder)
+            wrapped = from_settings(cls, settings | {"own": source.own}, folder)
             wrapped._check_settings()
             for name in (*LEARNT, "cover_"):
                 setattr(wrapped, name, arrays[name])
