@@ -31,6 +31,7 @@ __all__ = [
     "folder_name",
     "load_arrays",
     "make_manifest",
+    "open_parts",
     "read_folder",
     "read_parts",
     "readable",
@@ -206,6 +207,31 @@ def read_parts(folder: str | Path | Folder, kind: str) -> tuple[dict[str, Any], 
     manifest, parts = read_folder(folder, kind)
     with readable(parts.name):
         return dict(manifest["settings"]), dict(parts.files)
+
+
+@contextmanager
+def open_parts(
+    folder: str | Path | Folder, kind: str
+) -> Iterator[tuple[dict[str, Any], dict[str, bytes]]]:
+    """Give what ``read_parts`` reads to a block that makes something of it.
+
+    Raises
+    ------
+    UnreadableError
+        As ``read_parts`` does, or if the block stumbles over what was read (see ``readable``).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     write_parts(f"{place}/model", "Model", {"seed": 3}, {"words": b"yes no"})
+    ...     with open_parts(f"{place}/model", "Model") as (settings, parts):
+    ...         settings["seed"], parts["words"].split()
+    (3, [b'yes', b'no'])
+    """
+    settings, parts = read_parts(folder, kind)
+    with readable(folder_name(folder)):
+        yield settings, parts
 
 
 def read_folder(folder: str | Path | Folder, kind: str) -> tuple[dict[str, Any], Folder]:

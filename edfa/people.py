@@ -201,7 +201,7 @@ class Background:
     @property
     def _categorical(self) -> list[int]:
         """The indices of the features that are categories."""
-        return [j for j, feature in enumerate(self.schema) if feature.kind == "categorical"]
+        return np.flatnonzero(self.schema.categorical).tolist()
 
     @property
     def _training_rows(self) -> Float32Array:

@@ -9,7 +9,7 @@ Li, Oliva (2021), Active feature acquisition with generative surrogate models.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -39,8 +39,7 @@ HIDDEN = 128  # length of hidden layers
 CLIP, DISCOUNT, ENTROPY_BONUS = 0.2, 0.95, 0.01
 
 
-@dataclass(frozen=True, eq=False)
-class _Episodes:
+class _Episodes(NamedTuple):
     """What the agent saw, did and earned: one entry for each step that was played.
 
     Parameters
@@ -230,14 +229,14 @@ class GSMRL(LearnedPolicy):
 
     def _loss(self, episodes: _Episodes, part: Tensor) -> Tensor:
         """The loss of proximal policy optimisation on a part of the entries."""
-        observation, closed = episodes.observation[part], episodes.closed[part]
+        observation, closed, action, before, advantage, target = (
+            tensor[part] for tensor in episodes
+        )
         logs = self._act(observation, closed)
-        chosen = logs.gather(1, episodes.action[part][:, None])[:, 0]
-        ratio = (chosen - episodes.log_probability[part]).exp()
-        advantage = episodes.advantage[part]
+        ratio = (logs.gather(1, action[:, None])[:, 0] - before).exp()
         gain = torch.minimum(ratio * advantage, ratio.clamp(1 - CLIP, 1 + CLIP) * advantage).mean()
         worth = self.critic_(observation)[:, 0]
-        critic_loss: Tensor = ((worth - episodes.target[part]) ** 2).mean()
+        critic_loss: Tensor = ((worth - target) ** 2).mean()
         spread = -(logs.exp() * logs.masked_fill(closed, 0.0)).sum(dim=1).mean()
         return 0.5 * critic_loss - gain - ENTROPY_BONUS * spread
 

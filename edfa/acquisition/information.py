@@ -15,9 +15,8 @@ from sklearn.base import clone
 from edfa.acquisition.base import Policy, Progress
 from edfa.data.table import Table
 from edfa.errors import SettingError, UnknownNameError
-from edfa.explanation.necessity import distinct_cases
 from edfa.people import People
-from edfa.predictors.base import Predictor, by_mask
+from edfa.predictors.base import Predictor, by_mask, distinct_cases
 from edfa.predictors.bn import BayesNet
 from edfa.predictors.conditional import Sampler
 from edfa.typing import BoolArray, Float32Array, Float64Array

@@ -24,10 +24,8 @@ from edfa.acquisition.base import Policy
 from edfa.artifacts import (
     Folder,
     check_arrays,
-    folder_name,
     load_arrays,
-    read_parts,
-    readable,
+    open_parts,
     save_arrays,
     write_parts,
 )
@@ -263,8 +261,7 @@ class LearnedPolicy(Policy):
         UnreadableError
             If the folder is damaged, has been changed, or has settings that this policy lacks.
         """
-        settings, parts = read_parts(folder, cls.__name__)
-        with readable(folder_name(folder)):
+        with open_parts(folder, cls.__name__) as (settings, parts):
             policy = from_settings(cls, settings, folder)
             arrays = load_arrays(parts[POLICY_FILE], POLICY_FILE)
             weights = {

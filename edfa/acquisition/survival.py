@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import clone
 
 from edfa.acquisition.base import Policy, Progress, never_asked
-from edfa.artifacts import Folder, folder_name, read_parts, readable, write_parts
+from edfa.artifacts import Folder, folder_name, open_parts, write_parts
 from edfa.blanket.units import Blanket
 from edfa.data.rules import Rules
 from edfa.data.schema import Schema
@@ -287,9 +287,9 @@ class SurvivalPolicy(Policy):
 
     def load_state(self, folder: Path | Folder, train: Table) -> Self:
         """Read the order learnt, and fit the searcher on ``train`` again."""
-        content = read_parts(folder, type(self).__name__)[1].get(ORDER, b"")
-        with readable(folder_name(folder)):
-            steps = tuple(Step(**entry) for entry in parse_json(content.decode("utf-8"), ORDER))
+        with open_parts(folder, type(self).__name__) as (_, parts):
+            content = parts.get(ORDER, b"").decode("utf-8")
+            steps = tuple(Step(**entry) for entry in parse_json(content, ORDER))
             numbers = np.array([step[1:] for step in steps], dtype=float).reshape(-1, 3)
         if not np.isfinite(numbers).all() or (numbers[:, 0] <= 0).any():
             raise UnreadableError(

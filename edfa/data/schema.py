@@ -29,7 +29,7 @@ from edfa.errors import (
     hint,
 )
 from edfa.reading import parse, read_text
-from edfa.typing import Float64Array
+from edfa.typing import BoolArray, Float64Array
 from edfa.writing import write_text
 
 if TYPE_CHECKING:
@@ -505,6 +505,11 @@ class Schema:
     def costs(self) -> Float64Array:
         """The price of each feature, (features,)."""
         return np.array([f.cost for f in self.features], dtype=float)
+
+    @property
+    def categorical(self) -> BoolArray:
+        """Which features are categorical, (features,)."""
+        return np.array([f.kind == "categorical" for f in self.features], dtype=bool)
 
     def frame(self) -> "pd.DataFrame":
         """The schema as a data frame.

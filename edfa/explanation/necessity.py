@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edfa.errors import DataError
-from edfa.predictors.base import ROWS, ModelCache, Predictor, by_mask
+from edfa.predictors.base import ROWS, ModelCache, Predictor, by_mask, distinct_cases
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "Support",
     "Sweep",
     "SweepGroup",
-    "distinct_cases",
     "necessity",
     "sufficiency",
     "sweep",
@@ -596,16 +595,6 @@ def sufficiency(
     )
     beta = (then.reshape(len(X), draws) == now[:, None]).mean(axis=1)
     return Sufficiency(beta, np.sqrt(beta * (1 - beta) / draws))
-
-
-def distinct_cases(facts: Float32Array) -> tuple[Float32Array, IntArray]:
-    """The distinct rows of facts (people, known features), and the index among them of each row,
-    (people,).
-    """
-    if len(facts) == 1 or not facts.shape[1]:
-        return facts[:1], np.zeros(len(facts), dtype=np.intp)
-    distinct, case = np.unique(facts, axis=0, return_inverse=True)
-    return distinct, case.ravel()
 
 
 def _sweep_group(

@@ -43,6 +43,7 @@ __all__ = [
     "as_mappings",
     "by_mask",
     "class_probabilities",
+    "distinct_cases",
     "from_settings",
     "inner_split",
     "masked_copies",
@@ -666,6 +667,20 @@ def by_mask(matrix: Float32Array) -> Iterator[tuple[BoolArray, IntArray]]:
     ends = np.flatnonzero((sorted_words[1:] != sorted_words[:-1]).any(axis=1)) + 1
     for rows in np.split(order, ends) if len(order) else ():
         yield known[rows[0]], rows
+
+
+def distinct_cases(facts: AnyArray) -> tuple[AnyArray, IntArray]:
+    """The distinct rows of facts (people, known features), in ascending order, and the index among
+    them of each row, (people,).
+
+    >>> distinct_cases(np.array([[2, 1], [0, 5], [2, 1]]))
+    (array([[0, 5],
+           [2, 1]]), array([1, 0, 1]))
+    """
+    if len(facts) == 1 or not facts.shape[1]:
+        return facts[:1], np.zeros(len(facts), dtype=np.intp)
+    distinct, case = np.unique(facts, axis=0, return_inverse=True)
+    return distinct, case.ravel()
 
 
 def smallest(distance: Float64Array, k: int) -> IntArray:

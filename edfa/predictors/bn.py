@@ -20,10 +20,8 @@ from sklearn.tree import DecisionTreeClassifier
 from edfa.artifacts import (
     Folder,
     check_arrays,
-    folder_name,
     load_arrays,
-    read_parts,
-    readable,
+    open_parts,
     save_arrays,
     write_parts,
 )
@@ -35,6 +33,7 @@ from edfa.predictors.base import (
     Predictor,
     Progress,
     by_mask,
+    distinct_cases,
     from_settings,
     sample_weights,
 )
@@ -301,10 +300,10 @@ class BayesNet(Predictor):
         columns = np.flatnonzero(mask)
         inside = np.flatnonzero(np.isin(columns, self.columns_))
         which = np.searchsorted(self.columns_, columns[inside])
-        levels, row = np.unique(self._levels(known[:, inside], which), axis=0, return_inverse=True)
+        levels, case = distinct_cases(self._levels(known[:, inside], which))
         evidence = np.full((len(levels), len(self.columns_)), np.nan)
         evidence[:, which] = levels
-        return self.network_.posterior(evidence, node)[row.ravel()]
+        return self.network_.posterior(evidence, node)[case]
 
     def to_folder(self, folder: str | Path) -> None:
         """Write structure, tables and bins, as JSON and safetensors; no pickle.
@@ -345,8 +344,7 @@ class BayesNet(Predictor):
             If it holds something else, or is damaged: every table must have the shape that the bins
             and the structure give it.
         """
-        settings, parts = read_parts(folder, "BayesNet")
-        with readable(folder_name(folder)):
+        with open_parts(folder, "BayesNet") as (settings, parts):
             arrays, width = load_arrays(parts[NETWORK_FILE], NETWORK_FILE), settings["width"]
             model = from_settings(cls, settings["params"], folder)
             expected = {

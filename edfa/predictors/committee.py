@@ -20,10 +20,8 @@ import xgboost as xgb
 from edfa.artifacts import (
     Folder,
     check_arrays,
-    folder_name,
     load_arrays,
-    read_parts,
-    readable,
+    open_parts,
     save_arrays,
     write_parts,
 )
@@ -248,8 +246,7 @@ class Committee:
         UnreadableError
             If it holds something else, is damaged, or has fewer than two members.
         """
-        _, parts = read_parts(folder, "Committee")
-        with readable(folder_name(folder)):
+        with open_parts(folder, "Committee") as (_, parts):
             arrays = load_arrays(parts.pop(COLUMNS_FILE), COLUMNS_FILE)
             check_arrays(arrays, {"columns": ("u", len(model.varies_))}, COLUMNS_FILE)
             columns = arrays["columns"].astype(bool)

@@ -13,7 +13,7 @@ import numpy as np
 
 from edfa.cache import Cache
 from edfa.errors import DataError
-from edfa.predictors.base import by_mask, smallest
+from edfa.predictors.base import by_mask, distinct_cases, smallest
 from edfa.typing import Float32Array, Float64Array, IntArray
 
 __all__ = ["Draw", "Neighbours", "Sampler"]
@@ -155,15 +155,11 @@ class Neighbours:
         -------
         Positions in ``rows``, (people, k), in no order of distance.
         """
-        if len(X) == 1:
-            known = np.flatnonzero(~np.isnan(X[0]))
-            return self._nearest(known, X[:, known])
         neighbours = np.empty((len(X), self.k), dtype=np.intp)
         for mask, people in by_mask(X):
-            facts, row = np.unique(
-                X[np.ix_(people, np.flatnonzero(mask))], axis=0, return_inverse=True
-            )
-            neighbours[people] = self._nearest(np.flatnonzero(mask), facts)[row.ravel()]
+            known = np.flatnonzero(mask)
+            facts, case = distinct_cases(X[np.ix_(people, known)])
+            neighbours[people] = self._nearest(known, facts)[case]
         return neighbours
 
     def _nearest(self, known: IntArray, facts: Float32Array) -> IntArray:

@@ -28,10 +28,8 @@ with extra("neural", "a neural model"):
 from edfa.artifacts import (
     Folder,
     check_arrays,
-    folder_name,
     load_arrays,
-    read_parts,
-    readable,
+    open_parts,
     save_arrays,
     write_parts,
 )
@@ -354,8 +352,7 @@ class Neural(Predictor):
             If it holds something else, or is damaged: the weights must be those of the network that
             the settings and knots give.
         """
-        settings, parts = read_parts(folder, cls.__name__)
-        with readable(folder_name(folder)):
+        with open_parts(folder, cls.__name__) as (settings, parts):
             arrays = load_arrays(parts[MODEL_FILE], MODEL_FILE)
             model = from_settings(cls, settings, folder)
             expected = {"classes": ("iufb", None), "prior": ("f", len(arrays["classes"]))}

@@ -21,10 +21,8 @@ import xgboost as xgb
 from edfa.artifacts import (
     Folder,
     check_arrays,
-    folder_name,
     load_arrays,
-    read_parts,
-    readable,
+    open_parts,
     save_arrays,
     write_parts,
 )
@@ -431,8 +429,7 @@ class SubsetXGB(Predictor):
         UnreadableError
             If it holds something else, is damaged, or has other models than its settings name.
         """
-        settings, parts = read_parts(folder, "SubsetXGB")
-        with readable(folder_name(folder)):
+        with open_parts(folder, "SubsetXGB") as (settings, parts):
             version = str(settings.pop(VERSION))
             arrays = load_arrays(parts.pop(TRAIN_FILE), TRAIN_FILE)
             rows, width = arrays["rows"].shape

@@ -368,7 +368,7 @@ class ActionSet:
             free=members(schema.names, blanket) & np.array([limits.may_change(f) for f in schema]),
             values=tuple(_proposed(f, limits, column, values) for f, column, values in parts),
             direction=np.array([_direction(f, limits, favourable) for f in schema], dtype=np.int8),
-            ordered=np.array([f.kind != "categorical" for f in schema]),
+            ordered=~schema.categorical,
             continuous=np.array([f.kind == "continuous" for f in schema]),
             effort=np.array(
                 [_effort(f, column, limits) * limits.weight(f.name) for f, column, _ in parts]

@@ -571,7 +571,7 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         self.train_ = train
         self.rows_: Float32Array = train.X
         self.cache_ = ModelCache()
-        self.ordered_ = np.array([feature.kind != "categorical" for feature in train.schema])
+        self.ordered_ = ~train.schema.categorical
         categorical = np.flatnonzero(~self.ordered_).tolist()
         self.support_ = Support.of(self.rows_, categorical, cache=self.cache_)
         self.training_support_ = TrainingSupport(

@@ -158,7 +158,7 @@ class Completions:
         if k < 2:
             raise SettingError(f"k: at least 2 completions a person, not {k}")
         rows = np.setdiff1d(np.arange(len(train)), without)
-        categorical = [i for i, feature in enumerate(train.schema) if feature.kind == "categorical"]
+        categorical = np.flatnonzero(train.schema.categorical)
         neighbours = Neighbours.of(train.X[rows], categorical, k=k)
         return cls(neighbours, ModelCache() if cache is None else cache, committee)
 

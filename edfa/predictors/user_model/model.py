@@ -21,10 +21,8 @@ from sklearn.metrics import roc_auc_score
 from edfa.artifacts import (
     Folder,
     check_arrays,
-    folder_name,
     load_arrays,
-    read_parts,
-    readable,
+    open_parts,
     save_arrays,
     write_parts,
 )
@@ -383,8 +381,7 @@ class UserModel(Predictor):
         ModelError
             If the ``model`` is missing, or answers otherwise than the one that was wrapped.
         """
-        settings, parts = read_parts(folder, "UserModel")
-        with readable(folder_name(folder)):
+        with open_parts(folder, "UserModel") as (settings, parts):
             arrays = load_arrays(parts[ARRAYS], ARRAYS)
             (people, width), classes = arrays["tried_"].shape, arrays["answers_"].shape[-1]
             shapes = {

@@ -82,9 +82,7 @@ class Source:
             None if isinstance(columns, str) else FrameMaker(train.encoder, columns, own.dtypes)
         )
         reads = np.array([columns == ENCODED or name in columns for name in names])
-        categorical = tuple(
-            i for i, feature in enumerate(train.schema) if feature.kind == "categorical"
-        )
+        categorical = tuple(np.flatnonzero(train.schema.categorical).tolist())
         return cls(own, own.order(train.schema.classes), reads, categorical, frames)
 
     @classmethod

@@ -18,6 +18,7 @@ with extra("neural", "the search along a gradient"):
     import torch
     from torch import Tensor
 
+from edfa.predictors.neural import descend
 from edfa.recourse.searcher import Candidates, SearchProblem, rank_in_case
 from edfa.typing import Float32Array, IntArray
 
@@ -219,9 +220,7 @@ class Margin:
 
     def descend(self, optimiser: torch.optim.Optimizer, loss: Tensor, shift: Tensor) -> None:
         """One step of the optimiser down the ``loss``, with every shift kept within its bounds."""
-        optimiser.zero_grad()
-        torch.autograd.backward(loss)
-        optimiser.step()
+        descend(optimiser, loss)
         with torch.no_grad():
             shift.copy_(shift.clamp(*self.bounds))
 

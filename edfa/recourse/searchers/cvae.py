@@ -26,6 +26,8 @@ from edfa.data.table import Table
 from edfa.errors import SettingError
 from edfa.explanation.necessity import Support
 from edfa.predictors.base import Predictor
+from edfa.predictors.neural import dense, descend
+from edfa.predictors.tokens import seeded
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
@@ -128,15 +130,13 @@ class CVAE(Searcher):
         The weights start from the searcher's seed. Up to ``CHECKED`` training people, drawn by the
         seed, say when to stop.
         """
-        everything = np.ones_like(self.ordered_)
-        decided = predictor.decide(predictor.predict_known(everything, self.rows_))
+        decided = predictor.decide(predictor.predict_proba(self.rows_))
         checked = np.random.default_rng(self.seed).permutation(len(self.rows_))[:CHECKED]
 
         def validity(network: Autoencoder) -> float:
             return self._validity(predictor, network, self.rows_[checked], decided[checked])
 
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
+        with seeded(self.seed):
             network = Autoencoder(self.layout_, len(predictor.classes_))
         return train_autoencoder(network, self.rows_, decided, validity, self.seed)
 
@@ -154,7 +154,7 @@ class CVAE(Searcher):
         rows = np.repeat(rows, DRAWS_CHECKED, axis=0)
         noise = DrawNoise.of(np.random.default_rng(0), len(rows), network)
         made_up = np.where(free, generate(network, rows, target, (everything, ~free), noise), rows)
-        reached = predictor.decide(predictor.predict_known(everything, made_up))
+        reached = predictor.decide(predictor.predict_proba(made_up))
         return float((reached == target).mean())
 
     def _draw(
@@ -289,8 +289,8 @@ class Autoencoder(nn.Module):
         width, features = sum(layout.sizes), len(layout.sizes)
         condition = classes + width + 2 * features
         self.feature = torch.from_numpy(layout.feature)
-        self.encoder = _layers(width + condition, 2 * LATENT)
-        self.decoder = _layers(LATENT + condition, 2 * width)
+        self.encoder = dense(width + condition, HIDDEN, HIDDEN, 2 * LATENT)
+        self.decoder = dense(LATENT + condition, HIDDEN, HIDDEN, 2 * width)
 
     def condition(self, inputs: Tensor, target: Tensor, known: Tensor, fixed: Tensor) -> Tensor:
         """The condition c of each row; what is not fixed does not show in it.
@@ -373,17 +373,6 @@ class Autoencoder(nn.Module):
         return torch.cat(parts, dim=1)
 
 
-def _layers(inside: int, outside: int) -> nn.Module:
-    """A network of two hidden layers, from ``inside`` inputs to ``outside`` outputs."""
-    return nn.Sequential(
-        nn.Linear(inside, HIDDEN),
-        nn.ReLU(),
-        nn.Linear(HIDDEN, HIDDEN),
-        nn.ReLU(),
-        nn.Linear(HIDDEN, outside),
-    )
-
-
 def train_autoencoder(
     network: Autoencoder,
     rows: Float32Array,
@@ -422,9 +411,7 @@ def train_autoencoder(
         for step in range(STEPS):
             batch = torch.randint(len(inputs), (min(BATCH, len(inputs)),), generator=random)
             beta = BETA * min(1.0, (check * STEPS + step + 1) / (2 * STEPS))
-            optimiser.zero_grad()
-            torch.autograd.backward(network.loss(inputs[batch], target[batch], random, beta))
-            optimiser.step()
+            descend(optimiser, network.loss(inputs[batch], target[batch], random, beta))
         network.eval()
         now, waited = validity(network), waited + 1
         if now > best:
