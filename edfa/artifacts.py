@@ -382,8 +382,10 @@ def readable(name: str) -> Iterator[None]:
         raise UnreadableError(f"{name} is damaged: {first_line(error)}") from None
 
 
-def save_arrays(arrays: Mapping[str, AnyArray]) -> bytes:
+def save_arrays(arrays: Mapping[str, Any]) -> bytes:
     """Write named arrays as the content of a safetensors file; ``load_arrays`` reads it back.
+
+    A list or a mapping of arrays is written under its name, a dot, and the position or key of each.
 
     safetensors writes an array's memory as it lies, so that arrays in Fortran order or with gaps
     between their rows would come back with their values in other places. They are copied first.
@@ -393,11 +395,20 @@ def save_arrays(arrays: Mapping[str, AnyArray]) -> bytes:
     >>> rows = np.asfortranarray([[1.0, 2.0], [3.0, 4.0]])
     >>> load_arrays(save_arrays({"rows": rows}), "rows")["rows"].tolist()
     [[1.0, 2.0], [3.0, 4.0]]
+    >>> sorted(load_arrays(save_arrays({"knots": [rows[0], rows[1]]}), "knots"))
+    ['knots.0', 'knots.1']
     """
     from safetensors.numpy import save
 
-    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    content: bytes = save(contiguous)
+    flat: dict[str, AnyArray] = {}
+    for name, value in arrays.items():
+        if isinstance(value, list | tuple):
+            value = dict(enumerate(value))
+        if isinstance(value, Mapping):
+            flat |= {f"{name}.{key}": array for key, array in value.items()}
+        else:
+            flat[name] = value
+    content: bytes = save({name: np.asarray(array, order="C") for name, array in flat.items()})
     return content
 
 

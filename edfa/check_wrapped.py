@@ -17,7 +17,7 @@ from edfa.predictors.user_model.frames import cast_frame
 from edfa.predictors.user_model.model import SAME, UserModel, wrap
 from edfa.recourse.find import find_recourse
 from edfa.recourse.searchers.survival import SurvivalSearch
-from edfa.typing import Float32Array, Float64Array
+from edfa.typing import NAN, Float32Array, Float64Array
 
 __all__ = ["check_wrapped", "odd_gaps", "require"]
 
@@ -111,7 +111,7 @@ def _partly_known(X: Float32Array) -> tuple[Float32Array, Float32Array]:  # noqa
     rows = X[random.permutation(len(X))[:PEOPLE]]
     masks = random.random((MASKS, X.shape[1])) < 0.6
     known = masks[random.integers(MASKS, size=len(rows))]
-    return rows, np.where(known, rows, np.float32(np.nan))
+    return rows, np.where(known, rows, NAN)
 
 
 def _check_last_word(wrapped: UserModel, test: Table, own: Float64Array, apart: float) -> None:

@@ -24,7 +24,7 @@ from edfa.predictors.base import align, by_mask
 from edfa.predictors.monotone import check_directions
 from edfa.recourse.find import find_recourse
 from edfa.recourse.searcher import SearchProblem, proper_subsets
-from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array
+from edfa.typing import NAN, AnyArray, BoolArray, Float32Array, Float64Array
 
 __all__ = ["check_policy", "check_predictor", "check_searcher", "check_settings", "check_wrapped"]
 
@@ -60,7 +60,7 @@ def check_predictor(make: Callable[[], Any], X: Any, y: Any) -> None:  # noqa: N
     rows = matrix[random.permutation(len(matrix))[:40]].copy()
     masks = random.random((5, matrix.shape[1])) < 0.5
     hidden = ~masks[random.integers(0, len(masks), len(rows))]
-    partial = np.where(hidden, np.float32(np.nan), rows)
+    partial = np.where(hidden, NAN, rows)
     model, again = (make().fit(matrix, classes) for _ in range(2))
     probabilities = model.predict_proba(partial)
     require(

@@ -1,4 +1,7 @@
-"""Array types, by what one element is. Shapes are said in docstrings: ``(people, features)``."""
+"""Array types, by what one element is, and the NaN of encoded facts.
+
+Shapes are said in docstrings: ``(people, features)``.
+"""
 
 from typing import Any
 
@@ -6,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "NAN",
     "AnyArray",
     "BoolArray",
     "Float32Array",
@@ -22,6 +26,8 @@ BoolArray = npt.NDArray[np.bool_]
 """Masks: which features are known, which rows are meant."""
 Float32Array = npt.NDArray[np.float32]
 """Encoded facts; NaN: not acquired."""
+NAN = np.float32(np.nan)
+"""What stands for a fact that is not known, in arrays of encoded facts."""
 Float64Array = npt.NDArray[np.float64]
 """Probabilities, costs, scores, risks."""
 Int8Array = npt.NDArray[np.int8]

@@ -23,7 +23,6 @@ from edfa.acquisition.learned import (
     LearnedPolicy,
     TrainingData,
     acquire_one,
-    answer,
     entropy,
     shuffled,
 )
@@ -31,6 +30,7 @@ from edfa.people import People
 from edfa.predictors.base import Progress, inner_split
 from edfa.predictors.mlp import MaskedNet
 from edfa.predictors.neural import descend
+from edfa.predictors.tokens import answer
 
 __all__ = ["DIME"]
 

@@ -22,7 +22,6 @@ with extra("neural", "GSMRL"):
 from edfa.acquisition.learned import (
     LearnedPolicy,
     TrainingData,
-    answer,
     entropy,
     shuffled,
 )
@@ -31,6 +30,7 @@ from edfa.predictors.base import Progress
 from edfa.predictors.bins import MAX_BINS, Bins, bin_network
 from edfa.predictors.mlp import MaskedNet
 from edfa.predictors.neural import dense, descend
+from edfa.predictors.tokens import answer
 from edfa.typing import AnyArray
 
 __all__ = ["GSMRL"]

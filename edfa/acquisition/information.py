@@ -19,7 +19,7 @@ from edfa.people import People
 from edfa.predictors.base import Predictor, by_mask, distinct_cases
 from edfa.predictors.bn import BayesNet
 from edfa.predictors.conditional import Sampler
-from edfa.typing import BoolArray, Float32Array, Float64Array
+from edfa.typing import NAN, BoolArray, Float32Array, Float64Array
 
 __all__ = ["InformationPolicy", "SamplerName", "expected_information"]
 
@@ -69,7 +69,7 @@ def expected_information(
             continue
         # People with the same facts are one case, which is worked out once.
         facts, case = distinct_cases(people.X[np.ix_(rows, np.flatnonzero(mask))])
-        cases = np.full((len(facts), people.X.shape[1]), np.nan, dtype=np.float32)
+        cases = np.full((len(facts), people.X.shape[1]), NAN)
         cases[:, mask] = facts
         draw = source.given(cases)
         for feature in np.flatnonzero(needed.any(axis=0)).tolist():

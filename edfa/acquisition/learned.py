@@ -34,14 +34,13 @@ from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.people import People
 from edfa.predictors.base import Predictor, Progress, UnfittedError, as_mappings, from_settings
 from edfa.predictors.neural import descend, find_device, load_network, read_knots, weights_of
-from edfa.predictors.tokens import find_knots, knot_positions, one_thread, seeded
+from edfa.predictors.tokens import answer, find_knots, knot_positions, one_thread, seeded
 from edfa.typing import AnyArray, Float32Array, Float64Array
 
 __all__ = [
     "LearnedPolicy",
     "TrainingData",
     "acquire_one",
-    "answer",
     "entropy",
     "shuffled",
 ]
@@ -200,8 +199,15 @@ class LearnedPolicy(Policy):
         """What the networks find each feature worth that may be asked, (people, features); NaN
         elsewhere.
         """
+        self._check_fitted()
+        if people.X.shape[1] != len(self.knots_):
+            raise DataError(
+                f"this {type(self).__name__} learnt from {len(self.knots_)} features, not "
+                f"{people.X.shape[1]}"
+            )
+        positions = torch.from_numpy(knot_positions(people.X, self.knots_))
         with one_thread(), torch.no_grad():
-            scores = self._score(people, *self._inputs(people))
+            scores = self._score(people, positions, torch.from_numpy(people.known))
         return np.where(people.askable, scores.double().numpy(), np.nan)
 
     @abstractmethod
@@ -232,23 +238,15 @@ class LearnedPolicy(Policy):
     def _restore(self, arrays: Mapping[str, AnyArray]) -> None:
         """Set from saved arrays what ``_arrays`` gave."""
 
-    def _inputs(self, people: People) -> tuple[Tensor, Tensor]:
-        """Knot positions and mask (people, features) of what is known of these people."""
-        self._check_fitted()
-        if people.X.shape[1] != len(self.knots_):
-            raise DataError(
-                f"this {type(self).__name__} learnt from {len(self.knots_)} features, not "
-                f"{people.X.shape[1]}"
-            )
-        return torch.from_numpy(knot_positions(people.X, self.knots_)), torch.from_numpy(
-            people.known
-        )
-
     def to_folder(self, folder: str | Path) -> None:
         """Write settings as JSON and what was learnt as safetensors; no pickle."""
         self._check_fitted()
-        arrays: dict[str, AnyArray] = {f"k.{i}": knots for i, knots in enumerate(self.knots_)}
-        arrays |= self._arrays() | {"prior": self.prior_} | weights_of(self._networks())
+        arrays = {
+            "k": self.knots_,
+            "prior": self.prior_,
+            **self._arrays(),
+            **weights_of(self._networks()),
+        }
         parts = {POLICY_FILE: save_arrays(arrays)}
         write_parts(folder, type(self).__name__, self.get_params(deep=False), parts)
 
@@ -292,25 +290,6 @@ class LearnedPolicy(Policy):
     def load_state(self, folder: Path | Folder, train: Table) -> Self:
         """The policy that ``save_state`` wrote, with its settings; ``train`` is not needed."""
         return type(self).from_folder(folder)
-
-
-def answer(network: nn.Module, positions: Tensor, mask: Tensor) -> Tensor:
-    """Ask a network over tokens.
-
-    Parameters
-    ----------
-    network
-        Takes knot positions, the columns they are of, and a mask.
-    positions, mask
-        The knot positions of all features, and which of them are known, both (rows, features).
-
-    Returns
-    -------
-    torch.Tensor
-        (rows, outputs)
-    """
-    columns = torch.arange(positions.shape[1], device=positions.device)
-    return torch.as_tensor(network(positions, columns, mask))
 
 
 def shuffled(rows: Tensor, size: int) -> Sequence[Tensor]:

@@ -20,7 +20,7 @@ from edfa.data.table import Table
 from edfa.errors import BudgetError, DataError, UnknownNameError
 from edfa.people import Background, People, Provenance
 from edfa.predictors.base import Predictor
-from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
+from edfa.typing import NAN, BoolArray, Float32Array, Float64Array, IntArray
 
 __all__ = ["Budget", "Terms", "acquire", "budget_amount", "next_question", "run_policy"]
 
@@ -354,7 +354,7 @@ class _Run:
         """Some people, by row, with what is known of them now."""
         known = self.when[rows] >= 0
         return People(
-            np.where(known, self.truth[rows], np.float32(np.nan)),
+            np.where(known, self.truth[rows], NAN),
             self.background,
             person=self.person[rows],
             seed=np.full(len(rows), self.seed),
@@ -405,7 +405,7 @@ class _Run:
             background=self.background,
             person=self.person,
             seed=self.seed,
-            values=np.where(self.when >= 0, self.truth, np.float32(np.nan)),
+            values=np.where(self.when >= 0, self.truth, NAN),
             when=self.when,
             declined=self.declined,
             provenance=Provenance(policy=self.policy, costs=costs),

@@ -29,7 +29,7 @@ from edfa.predictors.base import Predictor, UnfittedError
 from edfa.reading import parse_json
 from edfa.recourse.find import find_recourse
 from edfa.recourse.searchers.survival import SurvivalSearch
-from edfa.typing import BoolArray, Float32Array, Float64Array
+from edfa.typing import NAN, BoolArray, Float32Array, Float64Array
 
 __all__ = ["Step", "SurvivalPolicy", "expected_survival"]
 
@@ -172,7 +172,7 @@ class SurvivalPolicy(Policy):
         done, total = 0, n_unknown * (n_unknown + 1) // 2
 
         def mean_survival(mask: BoolArray) -> float:
-            people = People(np.where(mask, rows, np.float32(np.nan)), background)
+            people = People(np.where(mask, rows, NAN), background)
             return float(expected_survival(people, searcher, self.rules, self.desired_class).mean())
 
         before = mean_survival(known)

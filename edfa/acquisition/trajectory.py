@@ -17,7 +17,7 @@ from edfa.explanation.partition import Partition
 from edfa.people import Background, HasBackground, People, Provenance
 from edfa.text import html
 from edfa.text.figures import draw_steps
-from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
+from edfa.typing import NAN, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -126,7 +126,7 @@ class Trajectory(HasBackground):
     @property
     def X(self) -> Float32Array:  # noqa: N802
         """The encoded facts at every step, (steps, features); NaN: not known then."""
-        return np.where(self.known, self.values[self.who], np.float32(np.nan))
+        return np.where(self.known, self.values[self.who], NAN)
 
     @cached_property
     def partition(self) -> Partition:

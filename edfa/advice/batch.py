@@ -24,7 +24,7 @@ from edfa.data.rules import Overlay
 from edfa.predictors.user_model.given import Given, numbers_given
 from edfa.recourse.reasons import NoPlanReasons
 from edfa.text.flags import flag_sentence
-from edfa.typing import Float32Array, ObjectArray
+from edfa.typing import NAN, Float32Array, ObjectArray
 
 __all__ = ["COLUMNS", "advise"]
 
@@ -88,7 +88,7 @@ def advise(
     ['duration', 'duration']
     """
     encoded, errors, flags = encode_partial(frame, fitted.encoder, fitted.schema, fitted.relevant)
-    people, facts = len(encoded), np.where(fitted.relevant, encoded, np.float32(np.nan))
+    people, facts = len(encoded), np.where(fitted.relevant, encoded, NAN)
     group = fitted.group_of(encoded)
     own = Overlays.of(pd.Series([""] * people) if overlays is None else overlays, fitted)
     errors = own.errors | errors

@@ -48,7 +48,7 @@ from edfa.text import html, narrate
 from edfa.text.flags import flag_sentence
 from edfa.text.interview_page import interview_html
 from edfa.text.phrases import table
-from edfa.typing import BoolArray, Float32Array
+from edfa.typing import NAN, BoolArray, Float32Array
 
 if TYPE_CHECKING:
     from edfa.advice.advisor import Advisor
@@ -840,7 +840,7 @@ class Interview:
             question = int(history[-1].next[0]) if event.kind != "start" else -1
             asked = question >= 0 and list(event.facts) == [self.fitted.schema.names[question]]
             log = log.add(event.kind, event.facts, asked)
-            relevant = np.where(self.fitted.relevant, log.row, np.float32(np.nan))
+            relevant = np.where(self.fitted.relevant, log.row, NAN)
             wishes: dict[str, Any] = {}
             if log.declined or self.overlay != NO_OVERLAY:
                 declined = np.isin(log.schema.names, log.declined)[None]

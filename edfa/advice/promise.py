@@ -44,7 +44,7 @@ from edfa.predictors.committee import Committee, fold_of
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.recourse.searchers.survival import SurvivalSearch
-from edfa.typing import BoolArray, Float32Array, IntArray
+from edfa.typing import NAN, BoolArray, Float32Array, IntArray
 
 __all__ = [
     "CertifyLater",
@@ -370,7 +370,7 @@ def observe(
         without a plan.
     """
     order, ceiling = np.random.default_rng(0).permutation(len(X)), fitted.promise.ceiling
-    hidden = np.where(state.known_in(fitted), X[order], np.float32(np.nan))
+    hidden = np.where(state.known_in(fitted), X[order], NAN)
     refused = People(hidden, fitted.background).decision != fitted.favourable
     rows = order[refused][:most] if refused.any() else order[:1]
     judge = draw_judges(fitted, X[rows])
@@ -397,7 +397,7 @@ def _first_plans(fitted: FittedAdvisor, state: State, X: Float32Array) -> Plans:
     """
     known, prices = state.known_in(fitted), state.overlay.prices_in(fitted.schema)
     people = People(
-        np.where(known, X, np.float32(np.nan)),
+        np.where(known, X, NAN),
         fitted.background,
         spent=np.full(len(X), prices @ known),
         overlay=state.overlay,

@@ -17,7 +17,7 @@ import pandas as pd
 from edfa.advice.assessment import Assess, Assessment
 from edfa.advice.promise import CertifyLater, Progress, State, find_certificate
 from edfa.certification.certificate import Certificate
-from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray, ObjectArray
+from edfa.typing import NAN, BoolArray, Float32Array, Float64Array, IntArray, ObjectArray
 
 __all__ = [
     "DEVIATIONS",
@@ -154,7 +154,7 @@ def follow_policy(assessment: Assessment, rows: IntArray, assess: Assess) -> Pol
     """
     X, start = assessment.X[rows], assessment.fitted.background.start  # noqa: N806
     known, alive = ~np.isnan(X), np.arange(len(rows))
-    state = np.where(start, X, np.float32(np.nan))
+    state = np.where(start, X, NAN)
     people, states = [alive], [state.copy()]
     while len(alive):
         chosen = assess(state[alive]).next

@@ -46,7 +46,7 @@ from edfa.data.values import (
 )
 from edfa.errors import ColumnError, DataError, FactError, UnknownNameError, hint
 from edfa.reading import SHOWN, shorten
-from edfa.typing import BoolArray, Float32Array, Float64Array
+from edfa.typing import NAN, BoolArray, Float32Array, Float64Array
 
 __all__ = ["Encoder", "Flag", "FlagKind", "Levels", "Measure"]
 
@@ -640,7 +640,7 @@ class Encoder:
         UnknownNameError
             If there is no feature of a name.
         """
-        row = np.full(len(self.columns), np.nan, dtype=np.float32)
+        row = np.full(len(self.columns), NAN)
         for name, value in facts.items():
             column = self[name]
             row[self.columns.index(column)] = column.encode_fact(value)

@@ -28,7 +28,7 @@ from edfa.data.values import (
 )
 from edfa.errors import ColumnError, FactError, hint
 from edfa.reading import shorten
-from edfa.typing import BoolArray, Float32Array
+from edfa.typing import NAN, BoolArray, Float32Array
 
 __all__ = ["Partial", "encode_partial"]
 
@@ -103,7 +103,7 @@ def encode_partial(
             f"the rows have none of the columns {', '.join(schema.names[:5])}, "
             f"…{hint('', rows.columns)}"
         )
-    matrix = np.full((len(rows), len(schema)), np.nan, dtype=np.float32)
+    matrix = np.full((len(rows), len(schema)), NAN)
     errors: dict[int, str] = {}
     if ROW_ERROR in rows.columns:
         errors = cast("dict[int, str]", rows[ROW_ERROR].dropna().to_dict())
@@ -137,7 +137,7 @@ def _encode_column(
     words = column.words
     missing = find_missing(values, schema.missing, words)
     known = ~find_gaps(values) | missing
-    codes = np.full(len(values), np.nan, dtype=np.float32)
+    codes = np.full(len(values), NAN)
     if words:
         usual = read_words(values).isin(column.levels).to_numpy(bool)  # type: ignore[union-attr]
     else:

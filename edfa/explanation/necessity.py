@@ -15,7 +15,7 @@ import numpy as np
 
 from edfa.errors import DataError
 from edfa.predictors.base import ROWS, ModelCache, Predictor, by_mask, distinct_cases
-from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
+from edfa.typing import NAN, BoolArray, Float32Array, Float64Array, IntArray
 
 __all__ = [
     "DOWN",
@@ -452,7 +452,7 @@ class Sweep:
         """The nearest value of each fact, in each direction, that turns the decision, and the
         farthest up to which nothing does.
         """
-        found = np.full((2, *self.shape, 2), np.nan, dtype=np.float32)
+        found = np.full((2, *self.shape, 2), NAN)
         for group in self.groups:
             for feature, candidates, flips in group.by_feature(group.flips()):
                 own = group.own_values(feature)
@@ -591,7 +591,7 @@ def sufficiency(
     filled = np.where(features, X[:, None, :], drawn).reshape(-1, X.shape[1])
     now, then = (
         predictor.decide(predictor.predict_proba(some))
-        for some in (np.where(features, X, np.float32(np.nan)), filled)
+        for some in (np.where(features, X, NAN), filled)
     )
     beta = (then.reshape(len(X), draws) == now[:, None]).mean(axis=1)
     return Sufficiency(beta, np.sqrt(beta * (1 - beta) / draws))

@@ -18,7 +18,7 @@ with extra("neural", "Bins"):
     from torch import Tensor, nn
 
 from edfa.errors import DataError
-from edfa.predictors.bn import typical_values
+from edfa.predictors.bn import bin_codes, typical_values
 from edfa.predictors.conditional import Draw
 from edfa.predictors.neural import dense, descend, weights_of
 from edfa.predictors.tokens import one_thread, seeded
@@ -154,10 +154,7 @@ class Bins:
         The position of the bin of each value in its column, (rows, features); that of NaN has no
         meaning.
         """
-        return np.stack(
-            [np.searchsorted(c, v, side="right") for c, v in zip(self.cuts, rows.T, strict=True)],
-            axis=1,
-        )
+        return bin_codes(rows, self.cuts)
 
     def one_hot(self, codes: Tensor, known: Tensor) -> Tensor:
         """The input of the network.

@@ -7,7 +7,7 @@ inference are this project's own, in batches.
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -38,9 +38,9 @@ from edfa.predictors.base import (
     sample_weights,
 )
 from edfa.predictors.conditional import Draw
-from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
+from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array
 
-__all__ = ["BayesNet", "typical_values"]
+__all__ = ["BayesNet", "bin_codes", "typical_values"]
 
 MAX_LEVELS = 16  # a column of at most this many values keeps them; one of more is cut into bins
 TARGET = "y"
@@ -135,31 +135,12 @@ class BayesNet(Predictor):
         ]
         shown = matrix[:, self.columns_]
         complete = ~np.isnan(shown).any(axis=1)
-        levels = self._levels(shown[complete], np.arange(len(self.columns_)))
+        levels = bin_codes(shown[complete], self.edges_)
         frame = pd.DataFrame(levels, columns=[f"x{j}" for j in self.columns_])
         frame[TARGET] = codes[complete]
         self._fit_tables(self._learn_structure(frame), frame)
         if progress:
             progress(1, 1)
-
-    def _levels(self, known: Float32Array, which: IntArray) -> Int64Array:
-        """The bins of values.
-
-        Parameters
-        ----------
-        known
-            Values, (people, k), none of them missing.
-        which
-            The positions of their columns among the network's columns, (k,).
-
-        Returns
-        -------
-        The position of the bin of each value, (people, k).
-        """
-        levels = np.empty(known.shape, dtype=np.int64)
-        for k, i in enumerate(which):
-            levels[:, k] = np.searchsorted(self.edges_[i], known[:, k], side="right")
-        return levels
 
     def _learn_structure(self, frame: pd.DataFrame) -> dict[str, tuple[str, ...]]:
         """Learn which nodes each node depends on, by hill climbing with BIC.
@@ -300,7 +281,7 @@ class BayesNet(Predictor):
         columns = np.flatnonzero(mask)
         inside = np.flatnonzero(np.isin(columns, self.columns_))
         which = np.searchsorted(self.columns_, columns[inside])
-        levels, case = distinct_cases(self._levels(known[:, inside], which))
+        levels, case = distinct_cases(bin_codes(known[:, inside], [self.edges_[i] for i in which]))
         evidence = np.full((len(levels), len(self.columns_)), np.nan)
         evidence[:, which] = levels
         return self.network_.posterior(evidence, node)[case]
@@ -314,15 +295,13 @@ class BayesNet(Predictor):
             A new folder, or one that holds a ``BayesNet``, which is replaced.
         """
         self._check_savable()
-        arrays: dict[str, AnyArray] = {
-            f"t.{name}": table for name, table in self.network_.tables.items()
-        }
-        arrays |= {f"e.{i}": edges for i, edges in enumerate(self.edges_)}
-        arrays |= {f"v.{i}": values for i, values in enumerate(self.typical_)}
-        arrays |= {
+        arrays = {
+            "t": self.network_.tables,
+            "e": self.edges_,
+            "v": self.typical_,
             "varies": self.varies_.astype(np.uint8),
             "columns": self.columns_,
-            "classes": np.asarray(self.classes_),
+            "classes": self.classes_,
             "prior": self.prior_,
         }
         parents = {name: list(above) for name, above in self.network_.graph.parents.items()}
@@ -450,6 +429,34 @@ def _edges(column: Float32Array, codes: Int64Array, bins: int) -> Float32Array:
     )
     nodes = tree.fit(column[known, None], codes[known]).tree_
     return np.unique(nodes.threshold[nodes.feature >= 0]).astype(np.float32)
+
+
+def bin_codes(rows: AnyArray, edges: Sequence[Float32Array]) -> Int64Array:
+    """The bins of values.
+
+    Parameters
+    ----------
+    rows
+        Values, (rows, columns).
+    edges
+        For each column the thresholds between its bins, ascending: bin b holds values from edge
+        b - 1 up to below edge b.
+
+    Returns
+    -------
+    The position of the bin of each value in its column, (rows, columns); that of NaN has no
+    meaning.
+
+    Examples
+    --------
+    >>> bin_codes(np.array([[1.0, 9.0], [5.0, 2.0]]), [np.array([5.0]), np.array([3.0, 7.0])])
+    array([[0, 2],
+           [1, 0]])
+    """
+    codes = np.empty(rows.shape, dtype=np.int64)
+    for column, thresholds in enumerate(edges):
+        codes[:, column] = np.searchsorted(thresholds, rows[:, column], side="right")
+    return codes
 
 
 def typical_values(column: Float32Array, edges: Float32Array) -> Float32Array:

@@ -12,7 +12,7 @@ import numpy as np
 from edfa.errors import SettingError
 from edfa.predictors.base import Predictor
 from edfa.reading import parse
-from edfa.typing import BoolArray, Float32Array, IntArray
+from edfa.typing import NAN, BoolArray, Float32Array, IntArray
 
 if TYPE_CHECKING:
     from edfa.data.schema import Schema
@@ -224,7 +224,7 @@ def _check_column(
     The share of steps that go the wrong way, the largest of them in probability, and the share of
     people whose decision ever turns against them.
     """
-    swept = np.where(known, people, np.float32(np.nan))[:, None].repeat(len(values), axis=1)
+    swept = np.where(known, people, NAN)[:, None].repeat(len(values), axis=1)
     swept[:, :, column] = values
     probabilities = predictor.predict_proba(swept.reshape(-1, people.shape[1]))
     about = predictor._about(probabilities.shape[1])

@@ -44,7 +44,7 @@ from edfa.predictors.base import (
 )
 from edfa.predictors.monotone import check_signs
 from edfa.predictors.penalty import Penalty
-from edfa.predictors.tokens import find_knots, knot_positions, one_thread, seeded
+from edfa.predictors.tokens import answer, find_knots, knot_positions, one_thread, seeded
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = [
@@ -331,9 +331,12 @@ class Neural(Predictor):
             A new folder, or one that holds a model of this class, which is replaced.
         """
         self._check_savable()
-        arrays = {f"w.{name}": weights for name, weights in weights_of(self.network_).items()}
-        arrays |= {"prior": self.prior_, "classes": np.asarray(self.classes_)}
-        arrays |= {f"k.{i}": knots for i, knots in enumerate(self.knots_)}
+        arrays = {
+            "w": weights_of(self.network_),
+            "k": self.knots_,
+            "prior": self.prior_,
+            "classes": self.classes_,
+        }
         parts = {MODEL_FILE: save_arrays(arrays)}
         write_parts(folder, type(self).__name__, self._settings(), parts)
 
@@ -514,10 +517,9 @@ class _TrainingData:
         mask
             What is shown of these rows, (n, columns).
         """
-        columns = torch.arange(self.known.shape[1], device=self.known.device)
         with torch.autocast(
             self.known.device.type, dtype=torch.bfloat16, enabled=self.known.is_cuda
         ):
-            logits = network(self.positions[rows], columns, mask).float()
+            logits = answer(network, self.positions[rows], mask).float()
         losses = nn.functional.cross_entropy(logits, self.codes[rows], reduction="none")
         return (losses * self.weight[rows]).mean()

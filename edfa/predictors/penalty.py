@@ -15,6 +15,8 @@ with extra("neural", "a neural model"):
     from torch import Tensor, nn
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from edfa.predictors.tokens import answer
+
 __all__ = ["Penalty"]
 
 SHARE = 4  # one row in so many of a batch is looked at
@@ -99,13 +101,12 @@ class Penalty:
         """Of the better class against all others, (rows,), by the network as it answers: without
         dropout.
         """
-        columns = torch.arange(mask.shape[1], device=mask.device)
         training = network.training
         network.eval()
         with sdpa_kernel(
             SDPBackend.MATH
         ):  # the only attention whose slope can itself be learnt from
-            logits = torch.as_tensor(network(places, columns, mask))
+            logits = answer(network, places, mask)
         network.train(training)
         others = torch.arange(logits.shape[1], device=logits.device) != self.about
         return logits[:, self.about] - logits[:, others].logsumexp(dim=1)

@@ -13,7 +13,7 @@ with extra("neural", "a neural model"):
 
 from edfa.typing import Float32Array
 
-__all__ = ["Tokens", "find_knots", "knot_positions", "one_thread", "seeded"]
+__all__ = ["Tokens", "answer", "find_knots", "knot_positions", "one_thread", "seeded"]
 
 # a column of at most this many whole numbers, seen often enough, has a knot at each of them
 MAX_LEVELS = 1000
@@ -101,6 +101,25 @@ class Tokens(nn.Module):
         low = torch.nn.functional.embedding(first + below, self.vectors)
         high = torch.nn.functional.embedding(first + torch.minimum(below + 1, last), self.vectors)
         return torch.lerp(low, high, share.to(low.dtype))
+
+
+def answer(network: nn.Module, positions: Tensor, mask: Tensor) -> Tensor:
+    """Ask a network over tokens.
+
+    Parameters
+    ----------
+    network
+        Takes knot positions, the columns they are of, and a mask.
+    positions, mask
+        The knot positions of all features, and which of them are known, both (rows, features).
+
+    Returns
+    -------
+    torch.Tensor
+        (rows, outputs)
+    """
+    columns = torch.arange(positions.shape[1], device=positions.device)
+    return torch.as_tensor(network(positions, columns, mask))
 
 
 @contextmanager

@@ -47,7 +47,7 @@ from edfa.predictors.boosting import (
     train_booster,
 )
 from edfa.predictors.monotone import check_signs
-from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
+from edfa.typing import NAN, AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["SubsetXGB"]
 
@@ -329,7 +329,7 @@ class SubsetXGB(Predictor):
     def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
         booster = self.booster(mask)
         if not self._has_own(mask):
-            full = np.full((len(known), len(mask)), np.nan, dtype=np.float32)
+            full = np.full((len(known), len(mask)), NAN)
             full[:, mask] = known
             known = full
         return class_probabilities(booster.inplace_predict(np.ascontiguousarray(known)))

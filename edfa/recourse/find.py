@@ -18,13 +18,12 @@ from edfa.explanation.necessity import Sweep, sweep
 from edfa.parallel import count_jobs, map_parallel
 from edfa.people import HasPeople, People
 from edfa.recourse._search.single_changes import interval
-from edfa.recourse.action_set import NAN
 from edfa.recourse.plan_filter import farthest
 from edfa.recourse.plans import Plans, read_columns
 from edfa.recourse.reasons import NoPlanReasons
 from edfa.recourse.searcher import Candidates, Keys, Searcher, SearchProblem, rank_in_case
 from edfa.recourse.survival import Survival
-from edfa.typing import BoolArray, Float64Array, IntArray
+from edfa.typing import NAN, BoolArray, Float64Array, IntArray
 
 __all__ = ["different", "find_recourse", "menu"]
 

@@ -22,9 +22,9 @@ from edfa.data.schema import Schema
 from edfa.errors import DataError, EdfaError, UnreadableError
 from edfa.people import Background, People, Provenance
 from edfa.reading import parse
-from edfa.recourse.action_set import NAN, Consequences
+from edfa.recourse.action_set import Consequences
 from edfa.text import html, summaries
-from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
+from edfa.typing import NAN, AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["Change", "NoPlan", "Plan", "Plans", "Reason", "read_columns"]
 

@@ -23,10 +23,10 @@ from edfa.explanation.necessity import Support, SweepGroup
 from edfa.fingerprint import canonical
 from edfa.people import Background, People
 from edfa.predictors.base import ModelCache, Predictor, UnfittedError
-from edfa.recourse.action_set import NAN, ActionSet
+from edfa.recourse.action_set import ActionSet
 from edfa.recourse.plan_filter import PlanFilter, TrainingSupport
 from edfa.recourse.survival import Completions, PlannedChanges, Survival
-from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int8Array, IntArray
+from edfa.typing import NAN, AnyArray, BoolArray, Float32Array, Float64Array, Int8Array, IntArray
 
 __all__ = [
     "EXACT",

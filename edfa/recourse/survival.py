@@ -24,9 +24,9 @@ from edfa.people import People
 from edfa.predictors.base import ModelCache, Predictor, by_mask
 from edfa.predictors.committee import Committee
 from edfa.predictors.conditional import Neighbours
-from edfa.recourse.action_set import NAN, Consequences
+from edfa.recourse.action_set import Consequences
 from edfa.recourse.plans import Plans
-from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, IntArray
+from edfa.typing import NAN, AnyArray, BoolArray, Float32Array, Float64Array, IntArray
 
 __all__ = ["Completions", "PlannedChanges", "Survival", "add_survival"]
 

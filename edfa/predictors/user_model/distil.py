@@ -14,7 +14,7 @@ import numpy as np
 from edfa.predictors.base import inner_split
 from edfa.predictors.conditional import Neighbours
 from edfa.predictors.xgb import SubsetXGB
-from edfa.typing import Float32Array, Float64Array, Int64Array
+from edfa.typing import NAN, Float32Array, Float64Array, Int64Array
 
 __all__ = ["distil", "make_hybrids"]
 
@@ -82,7 +82,7 @@ def make_hybrids(X: Float32Array, near: Neighbours, count: int, seed: int) -> Fl
     rows = X[random.integers(len(X), size=count)]
     for part in np.array_split(np.arange(count), min(MASKS, max(count, 1))):
         taken = random.random(X.shape[1]) < random.random()
-        known = np.where(taken, np.float32(np.nan), rows[part])
+        known = np.where(taken, NAN, rows[part])
         neighbours = near.nearest(known)
         other = near.rows[neighbours[np.arange(len(part)), random.integers(near.k, size=len(part))]]
         rows[part] = np.where(taken, other, rows[part])

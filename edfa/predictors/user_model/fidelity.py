@@ -8,7 +8,7 @@ import numpy as np
 
 from edfa.predictors.user_model.model import UserModel
 from edfa.text import html
-from edfa.typing import Float32Array
+from edfa.typing import NAN, Float32Array
 
 __all__ = ["Fidelity", "measure_fidelity"]
 
@@ -77,7 +77,7 @@ def measure_fidelity(
     random = np.random.default_rng(0)
     people = X[random.permutation(len(X))[:STATES]]
     masks = random.random((MASKS, X.shape[1])) < random.random((MASKS, 1))
-    partial = np.where(masks[random.integers(MASKS, size=len(people))], people, np.float32(np.nan))
+    partial = np.where(masks[random.integers(MASKS, size=len(people))], people, NAN)
     at_random = _distance(model, partial, people)
     before, after = path
     if not len(before):

@@ -38,7 +38,7 @@ from edfa.predictors.user_model.source import Source
 from edfa.predictors.user_model.usage import Usage, permutation_usage
 from edfa.predictors.xgb import SubsetXGB
 from edfa.reading import check_count, check_seed
-from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
+from edfa.typing import NAN, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["PARTIAL", "UserModel", "wrap"]
 
@@ -468,7 +468,7 @@ class UserModel(Predictor):
             return self.view_.predict_known(mask, known)
         parts = []
         for part in np.array_split(known, max(1, -(-len(known) // COMPLETED))):
-            facts = np.full((len(part), len(mask)), np.nan, dtype=np.float32)
+            facts = np.full((len(part), len(mask)), NAN)
             facts[:, mask] = part
             parts.append(self._ask_each(self.view_.complete(facts)).mean(axis=1))
         return np.concatenate(parts)

@@ -15,9 +15,9 @@ from functools import cached_property
 import numpy as np
 
 from edfa.explanation.necessity import CandidateGrid, CandidateValues
-from edfa.recourse.action_set import NAN, ActionSet
+from edfa.recourse.action_set import ActionSet
 from edfa.recourse.searcher import Candidates, SearchProblem, rank_in_case
-from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int32Array, IntArray
+from edfa.typing import NAN, AnyArray, BoolArray, Float32Array, Float64Array, Int32Array, IntArray
 
 __all__ = ["ChangeLayout", "SingleChanges", "interval"]
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from edfa.data.table import Table
 from edfa.errors import DataError, SettingError, UnknownNameError
-from edfa.recourse.action_set import NAN, ActionSet
+from edfa.recourse.action_set import ActionSet
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem, distinct_rows, rank_in_case
 from edfa.recourse.searchers.nearest import Nearest
-from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
+from edfa.typing import NAN, BoolArray, Float32Array, Float64Array, IntArray
 
 __all__ = ["DiCE", "Draws", "apart", "diverse", "draw_values", "evolve"]
 

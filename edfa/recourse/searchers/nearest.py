@@ -21,9 +21,8 @@ from edfa.errors import SettingError
 from edfa.explanation.necessity import Support
 from edfa.predictors.base import smallest
 from edfa.recourse._search.single_changes import SingleChanges
-from edfa.recourse.action_set import NAN
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem, rank_in_case
-from edfa.typing import BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, IntArray
+from edfa.typing import NAN, BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, IntArray
 
 __all__ = ["LIMIT", "DonorSearch", "Donors", "Nearest", "Side", "combine"]
 
