@@ -50,6 +50,7 @@ __all__ = [
     "read_resource",
     "read_text",
     "sha256_of",
+    "short_message",
     "shorten",
 ]
 
@@ -329,6 +330,11 @@ def one_line(message: object) -> str:
 def first_line(error: BaseException | None) -> str:
     """The first line of what an error of another library says, else the name of its class."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def short_message(error: BaseException) -> str:
+    """What an error says, in one line of at most 300 characters."""
+    return " ".join(str(error).split())[:300]
 
 
 def check_seed(seed: Any) -> int:

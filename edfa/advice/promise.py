@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import gen_batches
 
 from edfa.acquisition.loop import run_policy
 from edfa.acquisition.trajectory import Trajectory
@@ -376,11 +377,10 @@ def observe(
     judge = draw_judges(fitted, X[rows])
     parts: list[Records] = []
     ready = 0
-    for first in range(0, len(rows), PEOPLE_AT_A_TIME):
-        some = X[rows[first : first + PEOPLE_AT_A_TIME]]
-        by = judge[first : first + PEOPLE_AT_A_TIME]
-        records = judge_plans(fitted, _first_plans(fitted, state, some), some, by)
-        parts.append(replace(records, person=records.person + first))
+    for part in gen_batches(len(rows), PEOPLE_AT_A_TIME):
+        some = X[rows[part]]
+        records = judge_plans(fitted, _first_plans(fitted, state, some), some, judge[part])
+        parts.append(replace(records, person=records.person + part.start))
         ready += int((records.legal & (records.signal <= ceiling)).sum())
         if progress:
             progress(min(ready, enough), enough)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import gen_batches
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
@@ -789,9 +790,9 @@ def masked_copies(
     random = np.random.default_rng(seed)
     copies = np.tile(matrix, (COPIES, 1))
     share_hidden = random.random((len(copies), 1))
-    for first in range(0, len(copies), DRAWN):  # the same draws as all at once, in less memory
-        part = copies[first : first + DRAWN]
-        part[random.random(part.shape) < share_hidden[first : first + DRAWN]] = np.nan
+    for part in gen_batches(len(copies), DRAWN):  # the same draws as all at once, in less memory
+        some = copies[part]
+        some[random.random(some.shape) < share_hidden[part]] = np.nan
     return copies, np.tile(codes, COPIES)
 
 

@@ -16,9 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import xgboost as xgb
+from sklearn.utils import gen_batches
 
 from edfa.artifacts import readable
 from edfa.errors import UnreadableError
+from edfa.predictors.base import sample_weights
 from edfa.predictors.booster_file import (
     OBJECTIVES,
     BoosterFile,
@@ -29,7 +31,7 @@ from edfa.predictors.booster_file import (
     trees_of,
 )
 from edfa.reading import MEGABYTE, read_bytes
-from edfa.typing import BoolArray, Float32Array, IntArray
+from edfa.typing import BoolArray, Float32Array, Int64Array, IntArray
 from edfa.writing import atomic_file
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "load_boosters",
     "merge_boosters",
     "train_booster",
+    "weighted_rows",
 ]
 
 FIXED = {
@@ -194,8 +197,7 @@ class Forest:
         candidates = [(j, np.flatnonzero(column == j)) for j in np.unique(column).tolist()]
         leaf_values = [(self._inside(j, value[which]) * self.value).T for j, which in candidates]
         step = max(1, BLOCK // len(self.value))
-        for first in range(0, len(known), step):
-            part = slice(first, first + step)
+        for part in gen_batches(len(known), step):
             misses = np.zeros(
                 (len(known[part]), len(self.value)), dtype=np.uint8
             )  # columns that keep one out of a leaf
@@ -275,6 +277,22 @@ class Trees:
     def hash(self) -> str:
         """The SHA-256 of ``content``, in hexadecimal."""
         return hashlib.sha256(self.content).hexdigest()
+
+
+def weighted_rows(model: Any, shown: Float32Array, codes: Int64Array) -> xgb.DMatrix:
+    """Rows for ``train_booster``, weighted as a model weighs its classes.
+
+    Parameters
+    ----------
+    model
+        A fitted model; without a setting ``class_weight`` all rows count the same.
+    shown
+        The columns to learn from, (rows, columns).
+    codes
+        The position of each row's class in the model's ``classes_``, (rows,).
+    """
+    weights = sample_weights(getattr(model, "class_weight", None), model.classes_[codes])
+    return xgb.DMatrix(np.ascontiguousarray(shown), codes, weight=weights, nthread=1)
 
 
 def train_booster(

@@ -26,7 +26,7 @@ from edfa.artifacts import (
     write_parts,
 )
 from edfa.errors import SettingError, UnreadableError
-from edfa.predictors.base import Predictor, class_probabilities, sample_weights
+from edfa.predictors.base import Predictor, class_probabilities
 from edfa.predictors.booster_file import BoosterFile
 from edfa.predictors.boosting import (
     Trees,
@@ -34,6 +34,7 @@ from edfa.predictors.boosting import (
     load_boosters,
     merge_boosters,
     train_booster,
+    weighted_rows,
 )
 from edfa.typing import BoolArray, Float32Array, Int64Array, IntArray
 
@@ -137,8 +138,8 @@ class Committee:
                 depth = trees.depth + int(random.integers(-1, 2))
                 trees = trees._replace(depth=depth, columns=COLUMNS)
             trees = trees._replace(seed=int(random.integers(2**31)))
-            data = _data(model, rows[:, columns], codes)
-            check = _data(model, X[left][:, columns], y[left])
+            data = weighted_rows(model, rows[:, columns], codes)
+            check = weighted_rows(model, X[left][:, columns], y[left])
             members.append(Trees(train_booster(data, check, len(model.classes_), trees)))
         return cls(tuple(members), columns, model)
 
@@ -279,13 +280,6 @@ def _tree_settings(model: Any, columns: BoolArray) -> TreeSettings:
         getattr(model, "learning_rate", default.rate),
         signs=signs.tolist() if signs.any() and len(model.classes_) == 2 else (),
     )
-
-
-def _data(model: Any, shown: Float32Array, codes: Int64Array) -> xgb.DMatrix:
-    """People (n, shown features) and their class codes (n,), weighted as ``model`` weighs them."""
-    class_weight = getattr(model, "class_weight", None)
-    weights = sample_weights(class_weight, model.classes_[codes])
-    return xgb.DMatrix(np.ascontiguousarray(shown), codes, weight=weights, nthread=1)
 
 
 def _draw(y: Int64Array, random: np.random.Generator, share: float) -> IntArray:

@@ -45,6 +45,7 @@ from edfa.predictors.boosting import (
     cached_booster,
     load_boosters,
     train_booster,
+    weighted_rows,
 )
 from edfa.predictors.monotone import check_signs
 from edfa.typing import NAN, AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
@@ -502,9 +503,7 @@ class SubsetXGB(Predictor):
             matrix, rows = masked_copies(matrix, rows, self.seed)
         if self.soft_labels_ is not None:
             return _of_soft_labels(matrix, self.soft_labels_[rows])
-        codes = self.codes_[rows]
-        weights = sample_weights(self.class_weight, self.classes_[codes])
-        return xgb.DMatrix(matrix, label=codes, weight=weights, nthread=1)
+        return weighted_rows(self, matrix, self.codes_[rows])
 
     def _read_or_train(self, mask: BoolArray | None) -> xgb.Booster:
         """The model of a subset, from the folder where models are cached, or trained."""

@@ -20,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from edfa.errors import ColumnError, ModelError, SettingError, hint
-from edfa.reading import check_items
+from edfa.reading import check_items, short_message
 from edfa.typing import Float64Array, IntArray
 
 __all__ = ["ENCODED", "FittedModel"]
@@ -228,7 +228,7 @@ class FittedModel:
         except Exception as error:
             raise ModelError(
                 f"the model {self.name} failed on {len(people)} rows: "
-                f"{type(error).__name__}: {_line(error)}"
+                f"{type(error).__name__}: {short_message(error).rstrip('.')}"
                 f"{self._hint(error, people)}"
             ) from error
 
@@ -530,8 +530,3 @@ def _text(label: Any) -> str:
 def _list(labels: Sequence[Any]) -> str:
     """Classes as a message lists them."""
     return ", ".join(repr(label) for label in labels)
-
-
-def _line(error: Exception) -> str:
-    """The message of an error in one line of at most 300 characters, without a full stop."""
-    return " ".join(str(error).split())[:300].rstrip(".")

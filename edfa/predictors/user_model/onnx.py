@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from edfa.errors import MissingExtraError, ModelError, UnreadableError
-from edfa.reading import MEGABYTE, RESOURCES, read_bytes
+from edfa.reading import MEGABYTE, RESOURCES, read_bytes, short_message
 from edfa.typing import AnyArray, Float64Array
 
 __all__ = ["ONNX_LIMIT", "OnnxModel"]
@@ -214,9 +214,7 @@ def _open_session(content: bytes, name: str) -> Any:
     try:
         return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's own exceptions have no common base
-        raise UnreadableError(
-            f"{name} cannot be run: {' '.join(str(error).split())[:300]}"
-        ) from None
+        raise UnreadableError(f"{name} cannot be run: {short_message(error)}") from None
 
 
 def _probabilities(outputs: Sequence[Any]) -> Any:

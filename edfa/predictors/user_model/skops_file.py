@@ -16,7 +16,7 @@ from typing import Any
 from edfa.artifacts import readable
 from edfa.errors import MissingExtraError, UnreadableError
 from edfa.predictors.user_model.check_nodes import check_nodes
-from edfa.reading import MEGABYTE, parse_json
+from edfa.reading import MEGABYTE, parse_json, short_message
 
 __all__ = ["TRUSTED", "needs_trial", "pack", "unpack"]
 
@@ -163,7 +163,7 @@ def unpack(content: bytes, name: str) -> Any:
         check_nodes(model)
     except Exception as error:  # as above; MemoryError too: arrays are as large as the file says
         kind = "" if isinstance(error, UnreadableError) else f"{type(error).__name__}: "
-        raise UnreadableError(f"{name} is damaged: {kind}{_line(error)}") from None
+        raise UnreadableError(f"{name} is damaged: {kind}{short_message(error)}") from None
     return model
 
 
@@ -203,7 +203,9 @@ def _read_nodes(content: bytes, name: str) -> list[dict[str, Any]]:
             _check_sizes(file.infolist(), len(content), name)
             schema = parse_json(file.read(SCHEMA).decode("utf-8"), f"{name}: {SCHEMA}")
     except (zipfile.BadZipFile, zlib.error, OSError) as error:
-        raise UnreadableError(f"{name} is no skops file, or is damaged: {_line(error)}") from None
+        raise UnreadableError(
+            f"{name} is no skops file, or is damaged: {short_message(error)}"
+        ) from None
     nodes, left = [], [schema]
     while left:
         value = left.pop()
@@ -252,8 +254,3 @@ def _check_sizes(entries: list[zipfile.ZipInfo], packed: int, name: str) -> None
     for damage, holds in checks.items():
         if not holds:
             raise UnreadableError(f"{name} {damage}")
-
-
-def _line(error: BaseException) -> str:
-    """The message of an error in one line of at most 300 characters."""
-    return " ".join(str(error).split())[:300]

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from sklearn.utils import gen_batches
 
 from edfa.data.table import Table
 from edfa.errors import SettingError
@@ -153,8 +154,7 @@ class Donors:
             return nearest
         space = self._space(problem, side)
         step = max(1, BLOCK // len(side.donors))
-        for first in range(0, len(rows), step):
-            part = slice(first, first + step)
+        for part in gen_batches(len(rows), step):
             ours = space.place(rows[part])
             # What is the same for all donors of one row is left out: it does not change their
             # order.
