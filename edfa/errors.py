@@ -23,7 +23,7 @@ Every message is one line that names what is wrong and, if there is one, the nea
 Each exception is also the builtin a caller would expect, so ``except ValueError`` keeps working.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -46,6 +46,7 @@ __all__ = [
     "UnknownNameError",
     "UnreadableError",
     "UnwritableError",
+    "check_known",
     "did_you_mean",
     "hint",
 ]
@@ -147,6 +148,19 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
     by_folded = {str(k).casefold(): str(k) for k in known}
     nearest = get_close_matches(str(name).casefold(), by_folded, n=1, cutoff=0.6)
     return f"; did you mean {by_folded[nearest[0]]!r}?" if nearest else ""
+
+
+def check_known(what: str, name: object, known: Collection[object]) -> None:
+    """Raise UnknownNameError unless a name, or a word that a setting may have, is a known one.
+
+    >>> check_known("policy", "greedy", ("greedy", "random"))
+    >>> check_known("policy", "gredy", ("greedy", "random"))
+    Traceback (most recent call last):
+        ...
+    edfa.errors.UnknownNameError: no policy named 'gredy'; did you mean 'greedy'?
+    """
+    if name not in known:
+        raise UnknownNameError(what, name, known)
 
 
 def hint(name: object, known: Iterable[object], shown: int = 12) -> str:

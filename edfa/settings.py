@@ -7,7 +7,7 @@ from importlib import import_module
 from types import NoneType, UnionType
 from typing import Any, Generic, Literal, TypeVar, Union, cast, get_args, get_origin
 
-from edfa.errors import SettingError, UnknownNameError
+from edfa.errors import SettingError, check_known
 
 __all__ = [
     "Registry",
@@ -98,8 +98,7 @@ class Registry(UserDict[str, Any], Generic[T]):
         self.what = what
 
     def __getitem__(self, name: str) -> type[T]:
-        if name not in self.data:
-            raise UnknownNameError(self.what, name, self.data)
+        check_known(self.what, name, self.data)
         if isinstance(entry := self.data[name], str):
             module, _, attribute = entry.partition(":")
             self.data[name] = entry = getattr(import_module(module), attribute)

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from edfa.advice.interview import Interview
 from edfa.data.encode import Encoder
 from edfa.data.rules import NO_OVERLAY
-from edfa.errors import EdfaError, MismatchError, PendingError, SettingError, UnknownNameError
+from edfa.errors import EdfaError, MismatchError, PendingError, SettingError, check_known
 from edfa.text.phrases import LANGUAGES
 from edfa.text.record import InterviewRecord
 from edfa_serve.forms import Field, Given, UnclearError, make_field, read_fact
@@ -390,8 +390,7 @@ def do(visit: Posting, form: Form) -> Response:
         "stop": {},
         "go_on": {},
     }
-    if kind not in contents:
-        raise UnknownNameError("action", kind, contents)
+    check_known("action", kind, contents)
     act(visit, form, kind, contents[kind])
     return redirect("/result#plans" if kind == "choose" else "/interview")
 

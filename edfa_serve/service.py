@@ -21,7 +21,7 @@ from edfa.advice.interview import STATES, Interview
 from edfa.advice.receipt import Receipt
 from edfa.cache import Cache
 from edfa.data.rules import Overlay
-from edfa.errors import EdfaError, MismatchError, UnknownNameError
+from edfa.errors import EdfaError, MismatchError, check_known
 from edfa.text.record import InterviewRecord
 from edfa_serve.store import ConflictError, InterviewStore, StoredInterview
 from edfa_serve.turns import TURNS
@@ -190,8 +190,7 @@ def _go_on(session: Session, content: Mapping[str, Any]) -> Session:
 
 def _choose(session: Session, content: Mapping[str, Any]) -> Session:
     offered = [record.plan.id for record in session.record.plans]
-    if content["plan"] not in offered:
-        raise UnknownNameError("plan", content["plan"], offered)
+    check_known("plan", content["plan"], offered)
     return replace(session, chosen=content["plan"])
 
 
@@ -385,8 +384,7 @@ class Service:
         EdfaError
             If it is not possible; nothing is changed then.
         """
-        if kind not in (*_ACTIONS, *AUDIT):
-            raise UnknownNameError("action", kind, (*_ACTIONS, *AUDIT))
+        check_known("action", kind, (*_ACTIONS, *AUDIT))
         if before := self.repeated(token, request):
             return before
         try:

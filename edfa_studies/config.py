@@ -18,7 +18,7 @@ from pydantic import Field
 from edfa.acquisition import POLICIES
 from edfa.data.catalog import NAMES, load_schema
 from edfa.data.schema import Schema
-from edfa.errors import SchemaError, SettingError, UnknownNameError, UnreadableError
+from edfa.errors import SchemaError, SettingError, UnknownNameError, UnreadableError, check_known
 from edfa.predictors import PREDICTORS
 from edfa.reading import LARGEST_SEED, MEGABYTE, RESOURCES, parse, parse_toml, read_text, sha256_of
 from edfa.recourse import SEARCHERS
@@ -602,8 +602,7 @@ def select(cells: Sequence[Cell], only: str) -> tuple[Cell, ...]:
         if described and key not in described[0]:
             raise UnknownNameError("key for --only", key, described[0])
         known = dict.fromkeys(description[key] for description in described)
-        if value not in known:
-            raise UnknownNameError(f"{key} in this study", value, known)
+        check_known(f"{key} in this study", value, known)
         wanted.setdefault(key, set()).add(value)
     chosen = tuple(
         cell

@@ -11,7 +11,7 @@ from edfa.acquisition.base import choose
 from edfa.acquisition.information import InformationPolicy, SamplerName
 from edfa.blanket.units import Blanket
 from edfa.data.schema import Schema
-from edfa.errors import UnknownNameError
+from edfa.errors import check_known
 from edfa.people import People
 from edfa.predictors.base import Predictor
 from edfa.predictors.conditional import Sampler
@@ -64,8 +64,7 @@ class EDFA(InformationPolicy):
     takes = ("blanket",)
 
     def __post_init__(self) -> None:
-        if self.rank not in ("information", "cost"):
-            raise UnknownNameError("rank", self.rank, ("information", "cost"))
+        check_known("rank", self.rank, ("information", "cost"))
 
     def score(self, people: People) -> Float64Array:
         """Lines 5 to 17 for everybody at once: scores (people, features) of the candidates in each

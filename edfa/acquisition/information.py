@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from edfa.acquisition.base import Policy, Progress
 from edfa.data.table import Table
-from edfa.errors import SettingError, UnknownNameError
+from edfa.errors import SettingError, check_known
 from edfa.people import People
 from edfa.predictors.base import Predictor, by_mask, distinct_cases
 from edfa.predictors.bn import BayesNet
@@ -136,8 +136,7 @@ def _find_sampler(people: People, sampler: Sampler | SamplerName) -> Sampler:
         return people.background.neighbours
     if sampler == "bins":
         return people.background.bins
-    if sampler != "exact":
-        raise UnknownNameError("sampler", sampler, ("knn", "bins", "exact"))
+    check_known("sampler", sampler, ("knn", "bins", "exact"))
     network = people.background.model
     if not isinstance(network, BayesNet):
         raise SettingError(

@@ -30,7 +30,7 @@ from edfa.artifacts import (
     write_parts,
 )
 from edfa.data.table import Table
-from edfa.errors import DataError, SettingError, UnknownNameError
+from edfa.errors import DataError, SettingError, check_known
 from edfa.people import People
 from edfa.predictors.base import Predictor, Progress, UnfittedError, as_mappings, from_settings
 from edfa.predictors.neural import descend, find_device, load_network, read_knots, weights_of
@@ -138,8 +138,8 @@ class LearnedPolicy(Policy):
         for name in self.above_zero:
             if not getattr(self, name) > 0:
                 raise SettingError(f"{name} must be above zero, not {getattr(self, name)}")
-        if self.rewards and self.reward not in self.rewards:
-            raise UnknownNameError("reward", self.reward, self.rewards)
+        if self.rewards:
+            check_known("reward", self.reward, self.rewards)
 
     def fit(
         self,

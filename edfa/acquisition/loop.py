@@ -17,7 +17,7 @@ from edfa.acquisition.base import Policy, choose, never_asked
 from edfa.acquisition.trajectory import Trajectory
 from edfa.data.rules import Rules
 from edfa.data.table import Table
-from edfa.errors import BudgetError, DataError, UnknownNameError
+from edfa.errors import BudgetError, DataError, UnknownNameError, check_known
 from edfa.people import Background, People, Provenance
 from edfa.predictors.base import Predictor
 from edfa.typing import NAN, BoolArray, Float32Array, Float64Array, IntArray
@@ -58,8 +58,7 @@ class Terms:
     person: npt.ArrayLike | None = None
 
     def __post_init__(self) -> None:
-        if self.on_unaffordable not in ("stop", "skip"):
-            raise UnknownNameError("on_unaffordable", self.on_unaffordable, ("stop", "skip"))
+        check_known("on_unaffordable", self.on_unaffordable, ("stop", "skip"))
 
 
 def acquire(

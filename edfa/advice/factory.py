@@ -6,7 +6,7 @@ and fitted on the training part, so that no calibration or test person takes par
 is certified.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from edfa.certification.replay import SIGNALS
 from edfa.data.rules import Rules
 from edfa.data.schema import Schema
 from edfa.data.table import Table
-from edfa.errors import SettingError, UnknownNameError
+from edfa.errors import SettingError, check_known
 from edfa.people import Background
 from edfa.predictors import PREDICTORS
 from edfa.predictors.base import Predictor
@@ -67,7 +67,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     SettingError
         For anything else that is wrong.
     """
-    names: dict[str, tuple[Iterable[str], type]] = {
+    names: dict[str, tuple[Collection[str], type]] = {
         "blanket": (METHODS, Blanket),
         "predictor": (PREDICTORS, Predictor),
         "policy": (POLICIES, Policy),
@@ -80,8 +80,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         if chosen is None and setting in ("policy", "signal"):
             continue
         if isinstance(chosen, str):
-            if chosen not in known:
-                raise UnknownNameError(what, chosen, known)
+            check_known(what, chosen, known)
         elif not isinstance(chosen, kind):
             own = ", or a model of your own: edfa.wrap(model)" if kind is Predictor else ""
             raise SettingError(f"{what}: a name or a {kind.__name__}{own}; not {chosen!r:.200}")

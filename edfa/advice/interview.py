@@ -39,6 +39,7 @@ from edfa.errors import (
     SettingError,
     UnknownNameError,
     UnreadableError,
+    check_known,
 )
 from edfa.explanation.partition import Person
 from edfa.predictors.user_model.given import Given, numbers_given
@@ -654,8 +655,8 @@ class Interview:
         if self.standing.status == "pending":
             raise PendingError
         plans, question = self.plans(k), self.question
-        if chosen is not None and chosen not in [plan.id for plan in plans]:
-            raise UnknownNameError("plan", chosen, [plan.id for plan in plans])
+        if chosen is not None:
+            check_known("plan", chosen, [plan.id for plan in plans])
         no_plan = None if plans else self.assessment.plans(k).reasons[0]
         receipt = Receipt(
             time=time or now(),

@@ -19,7 +19,7 @@ from edfa.blanket.sources.base import TableSource
 from edfa.blanket.sources.open import open_source
 from edfa.blanket.split_units import split_units
 from edfa.blanket.units import Blanket, Evidence
-from edfa.errors import SettingError, UnknownNameError
+from edfa.errors import SettingError, check_known
 
 __all__ = ["METHODS", "Method", "Search", "discover"]
 
@@ -69,8 +69,7 @@ class Search:
             ("symmetry", self.symmetry, get_args(Symmetry)),
         )
         for setting, value, known in choices:
-            if value not in known:
-                raise UnknownNameError(setting, value, known)
+            check_known(setting, value, known)
         if not 0 < self.alpha < 1:
             raise SettingError(f"alpha is a level between 0 and 1, not {self.alpha}")
         if not 0 <= self.recover <= 1:

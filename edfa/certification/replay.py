@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from edfa.certification.records import LOSSES, REFERENCES, Loss, Records, Reference
-from edfa.errors import DataError, SettingError, UnknownNameError
+from edfa.errors import DataError, SettingError, check_known
 from edfa.fingerprint import digest, identify
 from edfa.recourse.plans import Plans
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, IntArray
@@ -143,8 +143,7 @@ class Against:
     judge: int | IntArray = 0
 
     def __post_init__(self) -> None:
-        if self.reference not in REFERENCES:
-            raise UnknownNameError("reference", self.reference, REFERENCES)
+        check_known("reference", self.reference, REFERENCES)
         if (self.judges is not None) != (self.reference == "retrained"):
             raise SettingError(
                 "reference='retrained' and judges=, a committee that chose no plan, go together"
@@ -353,8 +352,7 @@ def replay(
     SettingError
         If the loss needs a desired class and there is none.
     """
-    if loss not in LOSSES:
-        raise UnknownNameError("loss", loss, LOSSES)
+    check_known("loss", loss, LOSSES)
     held = against or Against()
     desired = plans.people.background.class_code(
         plans.provenance.desired_class if favourable is None else favourable
@@ -462,8 +460,7 @@ def signal_of(
                 f"a signal is one number for each of the {len(people)} steps, not {values.shape}"
             )
         return values
-    if signal not in SIGNALS:
-        raise UnknownNameError("signal", signal, SIGNALS)
+    check_known("signal", signal, SIGNALS)
     if signal == "survival":
         return 1 - _of_first_plans(plans, plans.survival, without=0.0)
     if probabilities is None:

@@ -14,7 +14,7 @@ from edfa.data.openml import fetch
 from edfa.data.read import read_parquet
 from edfa.data.schema import Schema
 from edfa.data.table import SHARES, Shares, Table
-from edfa.errors import UnavailableError, UnknownNameError, UnreadableError
+from edfa.errors import UnavailableError, UnreadableError, check_known
 from edfa.reading import read_resource, sha256_of
 
 __all__ = ["BUNDLED", "NAMES", "load", "load_schema", "where"]
@@ -76,8 +76,7 @@ def load_schema(name: str) -> Schema:
     UnknownNameError
         If there is no such data set.
     """
-    if name not in NAMES:
-        raise UnknownNameError("data set", name, NAMES)
+    check_known("data set", name, NAMES)
     return Schema.from_toml(read_resource("edfa.data", f"cards/{name}.toml"), where=f"{name}.toml")
 
 

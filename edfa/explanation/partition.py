@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from edfa.blanket.units import Blanket
-from edfa.errors import DataError, UnknownNameError
+from edfa.errors import DataError, check_known
 from edfa.explanation.necessity import Support, necessity
 from edfa.predictors.base import Predictor
 from edfa.predictors.conditional import Sampler
@@ -78,8 +78,7 @@ class Partition:
 
     def __post_init__(self) -> None:
         for name in self.blanket.features if self.blanket else ():
-            if name not in self.names:
-                raise UnknownNameError("feature", name, self.names)
+            check_known("feature", name, self.names)
 
     def __len__(self) -> int:
         return len(self.known)

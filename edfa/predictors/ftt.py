@@ -14,7 +14,7 @@ with extra("neural", "FTTransformer"):
     from torch import Tensor, nn
     from torch.nn.functional import relu, scaled_dot_product_attention
 
-from edfa.errors import UnknownNameError
+from edfa.errors import check_known
 from edfa.predictors.neural import Neural
 from edfa.predictors.tokens import Tokens
 
@@ -119,6 +119,5 @@ class FTTransformer(Neural):
     size: Size = "small"
 
     def _new_network(self, knots: list[int]) -> nn.Module:
-        if self.size not in SIZES:
-            raise UnknownNameError("size", self.size, SIZES)
+        check_known("size", self.size, SIZES)
         return _Network(knots, len(self.classes_), SIZES[self.size], self.dropout)

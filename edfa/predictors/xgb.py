@@ -27,7 +27,7 @@ from edfa.artifacts import (
     write_parts,
 )
 from edfa.cache import Cache
-from edfa.errors import DataError, SettingError, UnknownNameError, UnreadableError
+from edfa.errors import DataError, SettingError, UnreadableError, check_known
 from edfa.predictors.base import (
     ClassWeight,
     Predictor,
@@ -195,8 +195,7 @@ class SubsetXGB(Predictor):
         return self
 
     def _fit(self, matrix: Float32Array, codes: Int64Array, progress: Progress | None) -> None:
-        if self.mode not in MODES:
-            raise UnknownNameError("mode", self.mode, MODES)
+        check_known("mode", self.mode, MODES)
         if self.n_estimators < 1 or self.max_depth < 1 or not self.learning_rate > 0:
             raise SettingError(
                 "n_estimators and max_depth are at least 1 and learning_rate is above 0"

@@ -13,7 +13,7 @@ from numbers import Real
 from typing import Any, Literal
 
 from edfa.data.schema import Feature
-from edfa.errors import UnknownNameError
+from edfa.errors import check_known
 from edfa.reading import read_entries
 
 __all__ = [
@@ -73,8 +73,7 @@ def table(language: str, kind: str = "") -> Mapping[str, Any]:
     UnknownNameError
         If the language is not known.
     """
-    if language not in LANGUAGES:
-        raise UnknownNameError("language", language, LANGUAGES)
+    check_known("language", language, LANGUAGES)
     name = f"{kind}.{language}.toml" if kind else f"{language}.toml"
     return read_entries("edfa.text", f"sentences/{name}")
 

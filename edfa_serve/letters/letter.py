@@ -22,7 +22,7 @@ from edfa.advice.principal import NamedReason, Reasons, find_reasons
 from edfa.advice.receipt import Receipt
 from edfa.advice.verify import verify
 from edfa.data.rules import Overlay
-from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError
+from edfa.errors import DataError, MismatchError, SettingError, check_known
 from edfa.reading import parse
 from edfa.text import narrate, phrases
 from edfa.text.record import InterviewRecord, PlanRecord
@@ -226,8 +226,7 @@ def write_letter(
     >>> letter = write_letter(interview, read_operator("letter.toml", "en"))  # doctest: +SKIP
     >>> letter.write("letter.pdf")  # doctest: +SKIP
     """
-    if template not in TEMPLATES:
-        raise UnknownNameError("template", template, TEMPLATES)
+    check_known("template", template, TEMPLATES)
     for name in operator.nameable:
         interview.fitted.schema.index(name)
     if interview.supposed:

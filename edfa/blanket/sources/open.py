@@ -15,7 +15,7 @@ from edfa.blanket.sources.memory import MemoryRows
 from edfa.data.schema import Feature
 from edfa.data.table import Table
 from edfa.data.values import check_columns, to_pandas, to_words
-from edfa.errors import DataError, EmptyTableError, SettingError, TargetError, UnknownNameError
+from edfa.errors import DataError, EmptyTableError, SettingError, TargetError, check_known
 from edfa.typing import AnyArray
 
 __all__ = ["open_source"]
@@ -68,8 +68,7 @@ def open_source(
                 "a bare data frame needs to be told its target: discover(frame, target='name')"
             )
     check_columns(frame, [])
-    if target not in frame.columns:
-        raise UnknownNameError("column", target, frame.columns)
+    check_known("column", target, frame.columns)
     _check_rows(len(frame))
     names = [str(name) for name in frame.columns]
     names = names if keep_order else sorted(names)
@@ -147,8 +146,7 @@ def _check_source(
         raise TargetError("a source needs to be told its target: discover(source, target='name')")
     if target in source.left_out:
         raise TargetError(f"target {target!r} is constant: it depends on nothing")
-    if target not in names:
-        raise UnknownNameError("column", target, names)
+    check_known("column", target, names)
     _check_rows(source.n)
     if isinstance(source.columns[names.index(target)], ContinuousColumn):
         raise TargetError(

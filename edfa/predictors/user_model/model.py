@@ -27,7 +27,7 @@ from edfa.artifacts import (
     write_parts,
 )
 from edfa.data.table import Table
-from edfa.errors import ModelError, UnknownNameError, UnreadableError
+from edfa.errors import ModelError, UnreadableError, check_known
 from edfa.predictors.base import Predictor, Progress, from_settings
 from edfa.predictors.conditional import Neighbours
 from edfa.predictors.user_model.answers import Answers, Asked, RowLimit
@@ -179,8 +179,7 @@ class UserModel(Predictor):
             progress(1, 1)
 
     def _check_settings(self) -> None:
-        if self.partial not in PARTIAL:
-            raise UnknownNameError("partial", self.partial, PARTIAL)
+        check_known("partial", self.partial, PARTIAL)
         for name, least in (("n_completions", 2), ("n_hybrids", 0), ("batch_rows", 1)):
             check_count(name, getattr(self, name), least)
         check_count("max_rows", self.max_rows, 1, optional=True)

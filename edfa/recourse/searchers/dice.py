@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from edfa.data.table import Table
-from edfa.errors import DataError, SettingError, UnknownNameError
+from edfa.errors import DataError, SettingError, check_known
 from edfa.recourse.action_set import ActionSet
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem, distinct_rows, rank_in_case
 from edfa.recourse.searchers.nearest import Nearest
@@ -71,8 +71,7 @@ class DiCE(Searcher):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        if self.method not in METHODS:
-            raise UnknownNameError("method", self.method, METHODS)
+        check_known("method", self.method, METHODS)
         if min(self.plans, self.draws, self.generations, self.steps) < 1:
             raise SettingError("plans, draws, generations and steps are at least 1")
 

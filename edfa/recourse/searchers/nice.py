@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from edfa.data.table import Table
-from edfa.errors import SettingError, UnknownNameError
+from edfa.errors import SettingError, check_known
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem, rank_in_case
 from edfa.recourse.searchers.nearest import LIMIT, Donors, Side
 from edfa.typing import Float32Array, Float64Array, IntArray
@@ -69,8 +69,7 @@ class NICE(Searcher):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        if self.reward not in REWARDS:
-            raise UnknownNameError("reward", self.reward, REWARDS)
+        check_known("reward", self.reward, REWARDS)
         if self.neighbours < 1 or self.max_donors < 1:
             raise SettingError("neighbours and max_donors are at least 1")
 
