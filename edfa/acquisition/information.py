@@ -16,10 +16,10 @@ from edfa.acquisition.base import Policy, Progress
 from edfa.data.table import Table
 from edfa.errors import SettingError, check_known
 from edfa.people import People
-from edfa.predictors.base import Predictor, by_mask, distinct_cases
+from edfa.predictors.base import Predictor, by_mask, distinct_cases, spread
 from edfa.predictors.bn import BayesNet
 from edfa.predictors.conditional import Sampler
-from edfa.typing import NAN, BoolArray, Float32Array, Float64Array
+from edfa.typing import BoolArray, Float32Array, Float64Array
 
 __all__ = ["InformationPolicy", "SamplerName", "expected_information"]
 
@@ -69,9 +69,7 @@ def expected_information(
             continue
         # People with the same facts are one case, which is worked out once.
         facts, case = distinct_cases(people.X[np.ix_(rows, np.flatnonzero(mask))])
-        cases = np.full((len(facts), people.X.shape[1]), NAN)
-        cases[:, mask] = facts
-        draw = source.given(cases)
+        draw = source.given(spread(facts, mask))
         for feature in np.flatnonzero(needed.any(axis=0)).tolist():
             of_case = _information(predictor, mask, facts, feature, *draw(feature))
             information[rows, feature] = np.where(needed[:, feature], of_case[case], np.nan)

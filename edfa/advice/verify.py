@@ -10,7 +10,7 @@ from edfa.data.rules import Overlay
 from edfa.errors import EdfaError, PendingError, UnreadableError
 from edfa.reading import parse
 
-__all__ = ["verify"]
+__all__ = ["replay_receipt", "verify"]
 
 REPLAYED = (
     "facts",
@@ -71,7 +71,8 @@ def verify(
             signature, False, (Difference("advisor", receipt.advisor, fitted.fingerprint),)
         )
     try:
-        today = _replay(fitted, receipt, certify_later)
+        again = replay_receipt(fitted, receipt, certify_later=certify_later)
+        today = again.receipt(k=receipt.k, time=receipt.time)
     except PendingError:
         raise
     except (EdfaError, KeyError, TypeError) as error:
@@ -86,14 +87,38 @@ def verify(
     return Verification(signature, True, tuple(differs), others)
 
 
-def _replay(fitted: FittedAdvisor, receipt: Receipt, certify_later: CertifyLater | None) -> Receipt:
-    """The receipt that the same person would be handed today."""
+def replay_receipt(
+    fitted: FittedAdvisor,
+    receipt: Receipt,
+    *,
+    language: str | None = None,
+    certify_later: CertifyLater | None = None,
+) -> Interview:
+    """Hold the interview of a receipt again.
+
+    Parameters
+    ----------
+    fitted
+        The advisor that holds it.
+    receipt
+        What the person told, in which order, and their overlay.
+    language
+        In which the interview speaks; None: that of the receipt.
+    certify_later
+        As for ``Interview``.
+
+    Raises
+    ------
+    UnreadableError
+        If the receipt tells something that is no event of an interview.
+    """
     overlay = None if receipt.overlay is None else Overlay.from_dict(receipt.overlay)
     interview = Interview(
-        fitted, overlay=overlay, language=receipt.language, certify_later=certify_later
+        fitted, overlay=overlay, language=language or receipt.language, certify_later=certify_later
     )
-    interview.replay(parse(Event, event, "events", UnreadableError) for event in receipt.events)
-    return interview.receipt(k=receipt.k, time=receipt.time)
+    return interview.replay(
+        parse(Event, event, "events", UnreadableError) for event in receipt.events
+    )
 
 
 def _signature(receipt: Receipt, key: bytes | None) -> str:

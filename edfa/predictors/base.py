@@ -28,7 +28,7 @@ from edfa.errors import (
     UnreadableError,
 )
 from edfa.reading import check_seed
-from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
+from edfa.typing import NAN, AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 if TYPE_CHECKING:
     from edfa.data.table import Table
@@ -50,6 +50,7 @@ __all__ = [
     "masked_copies",
     "sample_weights",
     "smallest",
+    "spread",
 ]
 
 MIN_INNER = 50  # fewer rows than this are not split for early stopping
@@ -682,6 +683,18 @@ def distinct_cases(facts: AnyArray) -> tuple[AnyArray, IntArray]:
         return facts[:1], np.zeros(len(facts), dtype=np.intp)
     distinct, case = np.unique(facts, axis=0, return_inverse=True)
     return distinct, case.ravel()
+
+
+def spread(known: Float32Array, mask: BoolArray) -> Float32Array:
+    """Values of the known features (people, known features) as rows with all features in ``mask``'s
+    places: (people, features), NaN elsewhere.
+
+    >>> spread(np.array([[4.0, 2.0]], dtype=np.float32), np.array([True, False, True]))
+    array([[ 4., nan,  2.]], dtype=float32)
+    """
+    rows = np.full((len(known), len(mask)), NAN)
+    rows[:, mask] = known
+    return rows
 
 
 def smallest(distance: Float64Array, k: int) -> IntArray:

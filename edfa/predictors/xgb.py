@@ -37,6 +37,7 @@ from edfa.predictors.base import (
     inner_split,
     masked_copies,
     sample_weights,
+    spread,
 )
 from edfa.predictors.booster_file import BoosterFile
 from edfa.predictors.boosting import (
@@ -48,7 +49,7 @@ from edfa.predictors.boosting import (
     weighted_rows,
 )
 from edfa.predictors.monotone import check_signs
-from edfa.typing import NAN, AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
+from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["SubsetXGB"]
 
@@ -329,9 +330,7 @@ class SubsetXGB(Predictor):
     def _answer(self, mask: BoolArray, known: Float32Array) -> Float64Array:
         booster = self.booster(mask)
         if not self._has_own(mask):
-            full = np.full((len(known), len(mask)), NAN)
-            full[:, mask] = known
-            known = full
+            known = spread(known, mask)
         return class_probabilities(booster.inplace_predict(np.ascontiguousarray(known)))
 
     def booster(self, mask: BoolArray) -> xgb.Booster:

@@ -17,13 +17,11 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from edfa.advice.fitted import FittedAdvisor
-from edfa.advice.interview import Event, Interview
+from edfa.advice.interview import Interview
 from edfa.advice.principal import NamedReason, Reasons, find_reasons
 from edfa.advice.receipt import Receipt
-from edfa.advice.verify import verify
-from edfa.data.rules import Overlay
+from edfa.advice.verify import replay_receipt, verify
 from edfa.errors import DataError, MismatchError, SettingError, check_known
-from edfa.reading import parse
 from edfa.text import narrate, phrases
 from edfa.text.record import InterviewRecord, PlanRecord
 from edfa.text.steps import say_steps
@@ -508,7 +506,5 @@ def letter_of_receipt(
         raise MismatchError(
             f"no letter is written for a receipt that does not hold. {verification}"
         )
-    overlay = None if receipt.overlay is None else Overlay.from_dict(receipt.overlay)
-    interview = Interview(fitted, overlay=overlay, language=language or receipt.language)
-    interview.replay(parse(Event, event, "events") for event in receipt.events)
+    interview = replay_receipt(fitted, receipt, language=language)
     return write_letter(interview, operator, template, receipt=receipt)

@@ -28,7 +28,7 @@ from edfa.artifacts import (
 )
 from edfa.data.table import Table
 from edfa.errors import ModelError, UnreadableError, check_known
-from edfa.predictors.base import Predictor, Progress, from_settings
+from edfa.predictors.base import Predictor, Progress, from_settings, spread
 from edfa.predictors.conditional import Neighbours
 from edfa.predictors.user_model.answers import Answers, Asked, RowLimit
 from edfa.predictors.user_model.ask import FittedModel
@@ -38,7 +38,7 @@ from edfa.predictors.user_model.source import Source
 from edfa.predictors.user_model.usage import Usage, permutation_usage
 from edfa.predictors.xgb import SubsetXGB
 from edfa.reading import check_count, check_seed
-from edfa.typing import NAN, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
+from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 __all__ = ["PARTIAL", "UserModel", "wrap"]
 
@@ -467,9 +467,8 @@ class UserModel(Predictor):
             return self.view_.predict_known(mask, known)
         parts = []
         for part in np.array_split(known, max(1, -(-len(known) // COMPLETED))):
-            facts = np.full((len(part), len(mask)), NAN)
-            facts[:, mask] = part
-            parts.append(self._ask_each(self.view_.complete(facts)).mean(axis=1))
+            completions = self.view_.complete(spread(part, mask))
+            parts.append(self._ask_each(completions).mean(axis=1))
         return np.concatenate(parts)
 
     def _ask_each(self, rows: Float32Array) -> Float64Array:
