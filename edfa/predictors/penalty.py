@@ -3,17 +3,15 @@ adds to the loss.
 
 A slope speaks of all signed columns at once, so that some rows of a batch are enough. Pairs of rows
 that differ in one column say less: with twenty signed columns they left ten times as many steps in
-the wrong direction.
+the wrong direction. ``edfa.predictors.neural``, which uses it, has imported torch under ``extra``
+before.
 """
 
 from dataclasses import dataclass, replace
 
-from edfa.extras import extra
-
-with extra("neural", "a neural model"):
-    import torch
-    from torch import Tensor, nn
-    from torch.nn.attention import SDPBackend, sdpa_kernel
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from edfa.predictors.tokens import answer
 

@@ -1,15 +1,14 @@
-"""Columns of numbers and codes as vectors that a network can learn from."""
+"""Columns of numbers and codes as vectors that a network can learn from.
+
+The modules that need this one have imported torch under ``extra`` before.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
-
-from edfa.extras import extra
-
-with extra("neural", "a neural model"):
-    import torch
-    from torch import Tensor, nn
+import torch
+from torch import Tensor, nn
 
 from edfa.typing import Float32Array
 
