@@ -599,8 +599,8 @@ def select(cells: Sequence[Cell], only: str) -> tuple[Cell, ...]:
         key, equals, value = map(str.strip, pair.partition("="))
         if not equals:
             raise SettingError(f"only: pairs such as data=german,policy=edfa, not {pair!r}")
-        if described and key not in described[0]:
-            raise UnknownNameError("key for --only", key, described[0])
+        if described:
+            check_known("key for --only", key, described[0])
         known = dict.fromkeys(description[key] for description in described)
         check_known(f"{key} in this study", value, known)
         wanted.setdefault(key, set()).add(value)

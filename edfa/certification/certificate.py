@@ -20,7 +20,7 @@ import pandas as pd
 from edfa.certification.records import Loss, Records, Reference, Stops, stop_at
 from edfa.certification.replay import SIGNALS, is_trajectory, watch
 from edfa.certification.risk_curve import Target
-from edfa.errors import DataError, MismatchError, SettingError, UnknownNameError, UnreadableError
+from edfa.errors import DataError, MismatchError, SettingError, UnreadableError, check_known
 from edfa.reading import parse, parse_object
 from edfa.recourse.plans import Plans
 from edfa.text import html
@@ -452,8 +452,7 @@ class GroupCertificates(Guarantee, Mapping[str, Certificate]):
     joint: bool = False
 
     def __getitem__(self, group: str) -> Certificate:
-        if str(group) not in self.certificates:
-            raise UnknownNameError("group", group, self.certificates)
+        check_known("group", str(group), self.certificates)
         return self.certificates[str(group)]
 
     def __iter__(self) -> Iterator[str]:
