@@ -22,24 +22,6 @@ from edfa.reading import MEGABYTE, first_line, parse_json, read_bytes
 from edfa.typing import AnyArray
 from edfa.writing import list_files, read_settled, replace_folder
 
-__all__ = [
-    "LIMIT",
-    "MANIFEST",
-    "Folder",
-    "check_arrays",
-    "check_replaceable",
-    "folder_name",
-    "load_arrays",
-    "make_manifest",
-    "open_parts",
-    "read_folder",
-    "read_parts",
-    "readable",
-    "save_arrays",
-    "write_manifest",
-    "write_parts",
-]
-
 FORMAT = 1
 MANIFEST = "manifest.json"
 SEAL = "manifest_sha256"  # the entry that has the hash of all others

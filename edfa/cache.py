@@ -14,8 +14,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from threading import Lock, RLock
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Cache"]
-
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 

@@ -19,8 +19,6 @@ from edfa.recourse.find import find_recourse
 from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.typing import NAN, Float32Array, Float64Array
 
-__all__ = ["check_wrapped", "odd_gaps", "require"]
-
 PEOPLE = 40  # test people at most, of whom a part is known
 MASKS = 5  # sets of known features
 # how far the sums of a steady model may move with the rows that it is asked about at once

@@ -28,8 +28,6 @@ from edfa.commands.interview import interview, verify
 from edfa.commands.tables import blanket, data, schema
 from edfa.errors import EdfaError
 
-__all__ = ["app"]
-
 GROUP = "edfa.commands"  # entry points: a function or a typer.Typer with a name
 EXIT_CODES = (
     "Exit codes: 0 done; 1 a fault in edfa; 2 wrong input; 3 the answer is no; 130 interrupted."

@@ -15,8 +15,6 @@ import sqlalchemy as sa
 from edfa.errors import MissingExtraError, SettingError, UnavailableError, UnreadableError
 from edfa.reading import first_line
 
-__all__ = ["Database", "typed"]
-
 BUSY_SECONDS = 60.0  # to wait for another writer
 
 

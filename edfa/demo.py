@@ -26,8 +26,6 @@ from edfa.writing import write_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Demo", "Turn", "report", "run_demo", "story", "write_report"]
-
 # The default blanket of German credit has two members and no spouses; this method finds units worth
 # showing.
 METHOD = "eamb"

@@ -27,30 +27,6 @@ from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
-__all__ = [
-    "BudgetError",
-    "BusyError",
-    "ColumnError",
-    "DataError",
-    "EdfaError",
-    "EmptyTableError",
-    "FactError",
-    "MismatchError",
-    "MissingExtraError",
-    "ModelError",
-    "PendingError",
-    "SchemaError",
-    "SettingError",
-    "TargetError",
-    "UnavailableError",
-    "UnknownNameError",
-    "UnreadableError",
-    "UnwritableError",
-    "check_known",
-    "did_you_mean",
-    "hint",
-]
-
 
 class EdfaError(Exception):
     """Base class: ``except EdfaError`` catches every exception of edfa and nothing else."""

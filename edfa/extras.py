@@ -8,8 +8,6 @@ from importlib import import_module
 
 from edfa.errors import MissingExtraError
 
-__all__ = ["MODULES", "check_extra", "extra"]
-
 MODULES = {"neural": ("torch",), "plots": ("matplotlib",)}
 """The packages that are imported under ``extra``, by the extra that brings them."""
 

@@ -19,8 +19,6 @@ from edfa.errors import SettingError
 if TYPE_CHECKING:
     from edfa.recourse.plans import Plans
 
-__all__ = ["canonical", "digest", "fingerprint", "identify"]
-
 LENGTH = 16  # hexadecimal digits
 
 

@@ -9,8 +9,6 @@ from threadpoolctl import threadpool_limits
 
 from edfa.errors import SettingError
 
-__all__ = ["ONE_THREAD", "count_jobs", "map_parallel"]
-
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Variables of the environment that libraries which multiply matrices read when they are loaded."""
 

@@ -26,8 +26,6 @@ from edfa.predictors.conditional import LIMIT, Neighbours, Sampler
 from edfa.predictors.user_model.given import Given
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
-__all__ = ["Background", "HasBackground", "HasPeople", "People", "Provenance"]
-
 
 @dataclass(frozen=True, eq=False)
 class Background:

@@ -29,31 +29,6 @@ from typing import Any, TypeVar
 from edfa.cache import Cache
 from edfa.errors import EdfaError, SchemaError, SettingError, UnreadableError, did_you_mean, hint
 
-__all__ = [
-    "LARGEST_SEED",
-    "MEGABYTE",
-    "RESOURCES",
-    "SHOWN",
-    "check_count",
-    "check_items",
-    "check_seed",
-    "existing",
-    "first_line",
-    "is_unicode",
-    "one_line",
-    "parse",
-    "parse_json",
-    "parse_object",
-    "parse_toml",
-    "read_bytes",
-    "read_entries",
-    "read_resource",
-    "read_text",
-    "sha256_of",
-    "short_message",
-    "shorten",
-]
-
 T = TypeVar("T")
 LARGEST_SEED = 2**32 - 1  # what NumPy, scikit-learn, XGBoost and PyTorch all take
 RESOURCES: Cache[Any] = Cache("resources", most=512)

@@ -9,12 +9,6 @@ from typing import Any, Generic, Literal, TypeVar, Union, cast, get_args, get_or
 
 from edfa.errors import SettingError, check_known
 
-__all__ = [
-    "Registry",
-    "keywords",
-    "settings_class",
-]
-
 T = TypeVar("T")
 
 

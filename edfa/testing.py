@@ -15,7 +15,8 @@ import numpy as np
 from sklearn.base import clone
 
 from edfa.acquisition.loop import Terms, acquire, budget_amount
-from edfa.check_wrapped import check_wrapped, odd_gaps, require
+from edfa.check_wrapped import check_wrapped as check_wrapped
+from edfa.check_wrapped import odd_gaps, require
 from edfa.data.rules import Rules
 from edfa.explanation.necessity import sweep
 from edfa.fingerprint import digest
@@ -25,8 +26,6 @@ from edfa.predictors.monotone import check_directions
 from edfa.recourse.find import find_recourse
 from edfa.recourse.searcher import SearchProblem, proper_subsets
 from edfa.typing import NAN, AnyArray, BoolArray, Float32Array, Float64Array
-
-__all__ = ["check_policy", "check_predictor", "check_searcher", "check_settings", "check_wrapped"]
 
 
 def check_predictor(make: Callable[[], Any], X: Any, y: Any) -> None:  # noqa: N803

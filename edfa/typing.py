@@ -8,19 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "NAN",
-    "AnyArray",
-    "BoolArray",
-    "Float32Array",
-    "Float64Array",
-    "Int8Array",
-    "Int32Array",
-    "Int64Array",
-    "IntArray",
-    "ObjectArray",
-]
-
 AnyArray = npt.NDArray[Any]
 BoolArray = npt.NDArray[np.bool_]
 """Masks: which features are known, which rows are meant."""

@@ -28,14 +28,6 @@ from typing import Any, TypeVar, cast
 from edfa.errors import MismatchError, MissingExtraError, SettingError, UnavailableError
 from edfa.parallel import ONE_THREAD, count_jobs
 
-__all__ = [
-    "SerialExecutor",
-    "Workers",
-    "hand_out",
-    "open_workers",
-    "worker_died",
-]
-
 Task = TypeVar("Task")
 ATTEMPTS = 3  # at a task whose worker dies; an error of the task itself is final
 HANDED_OUT = 2  # tasks a worker has at a time: one it does, and one to go on with at once

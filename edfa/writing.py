@@ -30,18 +30,6 @@ except (
 ):  # no POSIX system: writing stays atomic, and two writers do not wait for each other
     fcntl = None  # type: ignore[assignment]
 
-__all__ = [
-    "atomic_file",
-    "check_writable",
-    "list_files",
-    "locked",
-    "read_settled",
-    "replace_folder",
-    "restore_interrupted",
-    "tidy",
-    "write_text",
-]
-
 T = TypeVar("T")
 PATIENCE = 60.0  # seconds that a writer waits for another one of the same place
 NAP = 0.02  # seconds between two attempts

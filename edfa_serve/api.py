@@ -32,8 +32,6 @@ from edfa_serve.security import check_operator, has_key
 from edfa_serve.service import AUDIT, Service, Session
 from edfa_serve.turns import TURNS
 
-__all__ = ["PREFIX", "TurnRoute", "router"]
-
 
 class TurnRoute(APIRoute):
     """A route whose function, if it works in a thread, waits for its turn there and writes the

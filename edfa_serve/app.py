@@ -34,8 +34,6 @@ from edfa_serve.service import Service
 from edfa_serve.settings import WebSettings
 from edfa_serve.store import InterviewStore
 
-__all__ = ["create_app"]
-
 LOG = logging.getLogger("edfa_serve")
 SECONDS = 3600.0
 THREADS = 4  # that work for requests at a time; more would only wait for each other

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from edfa_serve.settings import WebSettings
 
-__all__ = ["application", "serve"]
-
 # where worker processes read how they are to serve; it names files, and holds no key
 OPTIONS = "EDFA_SERVE"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")

@@ -22,8 +22,6 @@ from edfa_serve.service import AUDIT, Service, Session, retry, tell
 from edfa_serve.settings import WebSettings
 from edfa_serve.store import ConflictError, StoredInterview, utc_now
 
-__all__ = ["TEXTS", "LetterWriter", "decide", "read_taken"]
-
 TEXTS = {"officer": 200, "credit": 300, "counter_offer": 500}  # characters
 REASON = 300  # characters
 AHEAD = timedelta(days=1)  # the operator's day may have begun already

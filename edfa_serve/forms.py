@@ -15,16 +15,6 @@ from edfa.errors import FactError
 from edfa.text import phrases
 from edfa_serve.wording import Wording
 
-__all__ = [
-    "Choice",
-    "Field",
-    "UnclearError",
-    "make_field",
-    "not_a_number",
-    "read_fact",
-    "read_number",
-]
-
 FEW = 6  # levels that are shown as radio buttons; more are a list to choose from
 GAP = "?"  # what a form sends for "I don't know"; levels and codes carry a sign before them
 LEVEL, CODE = "=", "#"

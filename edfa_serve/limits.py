@@ -14,8 +14,6 @@ from edfa.data.rules import Overlay
 from edfa_serve.forms import Choice, Given, UnclearError, not_a_number, read_number
 from edfa_serve.wording import Wording
 
-__all__ = ["Control", "changeable", "make_controls", "read_limits"]
-
 GRADES = ("1", "2", "3", "4", "5")
 USUAL, LOCKED = "3", "locked"
 

@@ -13,8 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import accumulate
 
-__all__ = ["CONTENT_TYPE", "Metrics"]
-
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 ITS_OWN = ", of this process since it began."
 EVENTS = "Events of interviews: start (begun), stop (finished), decline, act and others"

@@ -9,34 +9,6 @@ from edfa.advice.assessment import QuestionReason
 from edfa.advice.standing import Status
 from edfa.recourse.plans import Reason
 
-__all__ = [
-    "AdviceRow",
-    "Advised",
-    "Answers",
-    "Begin",
-    "Begun",
-    "Choice",
-    "DecisionMade",
-    "DecisionRecorded",
-    "Decline",
-    "InterviewState",
-    "LetDown",
-    "LetterState",
-    "LetterWanted",
-    "Offered",
-    "People",
-    "ReceiptBody",
-    "SchemaState",
-    "SetOverlay",
-    "Speak",
-    "Step",
-    "Suppose",
-    "Supposed",
-    "Undo",
-    "Verified",
-    "Verify",
-]
-
 MOST_FACTS = 300
 MOST_PEOPLE = 100
 MOST_EVENTS = 200

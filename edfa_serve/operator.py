@@ -35,8 +35,6 @@ from edfa_serve.settings import WebSettings
 from edfa_serve.statistics import LEAST, Summary, groups_of, hide_small, summarise
 from edfa_serve.store import ConflictError, StoredInterview, UnknownInterviewError, utc_now
 
-__all__ = ["add_operator"]
-
 MOST_FIELDS = 20
 DAYS = 30  # that are counted
 FRESH = 10.0  # seconds that counts are shown before interviews are counted again

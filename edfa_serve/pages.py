@@ -49,8 +49,6 @@ from edfa_serve.visit import (
 )
 from edfa_serve.wording import Wording
 
-__all__ = ["add_pages", "router"]
-
 TROUBLE: tuple[tuple[type[EdfaError], str, int], ...] = (
     (UnknownInterviewError, "gone", 404),
     (MismatchError, "other", 410),

@@ -28,18 +28,6 @@ from edfa.errors import (
 )
 from edfa_serve.store import ConflictError, RepeatedKeyError, UnknownInterviewError
 
-__all__ = [
-    "FieldsError",
-    "ForgedError",
-    "Problem",
-    "ProblemError",
-    "handle_error",
-    "pointer",
-    "problem_of",
-    "respond",
-    "responses",
-]
-
 MEDIA = "application/problem+json"
 TYPE = "urn:edfa:problem:"
 BUSY = "the service cannot reach its database now; nothing was changed, try again later"

@@ -24,18 +24,6 @@ from edfa_serve.limits import Control
 from edfa_serve.service import Session
 from edfa_serve.wording import Wording, sentences
 
-__all__ = [
-    "HEADERS",
-    "LETTER_HEADERS",
-    "assets",
-    "fill",
-    "has_letter",
-    "redirect",
-    "render",
-    "serve_asset",
-    "writes_letters",
-]
-
 KINDS = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",

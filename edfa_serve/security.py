@@ -34,22 +34,6 @@ from edfa_serve.problems import ForgedError, ProblemError, handle_error, problem
 from edfa_serve.service import happened
 from edfa_serve.settings import WebSettings
 
-__all__ = [
-    "OPENS",
-    "Cookie",
-    "Guard",
-    "RateLimiter",
-    "bearer",
-    "check_form",
-    "check_operator",
-    "check_origin",
-    "csrf_of",
-    "give_cookie",
-    "has_key",
-    "same_key",
-    "sign",
-]
-
 LOG = logging.getLogger("edfa_serve")
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src "

@@ -26,17 +26,6 @@ from edfa.text.record import InterviewRecord
 from edfa_serve.store import ConflictError, InterviewStore, StoredInterview
 from edfa_serve.turns import TURNS
 
-__all__ = [
-    "AUDIT",
-    "Service",
-    "Session",
-    "describe_shown",
-    "happened",
-    "retry",
-    "tell",
-]
-
-
 HELD = 256  # interviews in memory
 LOCKS = 256  # threads that may work on interviews at once, one on each
 CALIBRATIONS = 32  # states whose certificates may wait to be made; more are asked for again later

@@ -9,8 +9,6 @@ from typing import Literal
 
 from edfa.errors import SettingError
 
-__all__ = ["WebSettings"]
-
 
 @dataclass(frozen=True)
 class WebSettings:

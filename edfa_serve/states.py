@@ -16,8 +16,6 @@ from edfa.text.record import InterviewRecord, PlanRecord
 from edfa_serve import models
 from edfa_serve.service import Session
 
-__all__ = ["interview_state", "offered", "schema_state", "supposed_state", "verified_state"]
-
 
 def interview_state(session: Session) -> models.InterviewState:
     """Describe an interview: what is known, decided, offered and asked next."""

@@ -11,8 +11,6 @@ from datetime import datetime, timedelta
 from edfa.data.schema import Schema
 from edfa_serve.store import StoredInterview, utc_now
 
-__all__ = ["LEAST", "LetterDue", "Summary", "groups_of", "hide_small", "summarise"]
-
 LEAST = 20  # people in a cell that is shown
 CLOCK = timedelta(days=30)  # for a letter, since a refusal was shown
 MOST_DUE = 50  # letters that are listed

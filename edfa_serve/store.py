@@ -21,17 +21,6 @@ from edfa.database import Database, typed
 from edfa.errors import EdfaError
 from edfa_serve.turns import TURNS
 
-__all__ = [
-    "METADATA",
-    "ConflictError",
-    "Event",
-    "InterviewStore",
-    "RepeatedKeyError",
-    "StoredInterview",
-    "UnknownInterviewError",
-    "utc_now",
-]
-
 METADATA = sa.MetaData()
 ABOUT = sa.Table(
     "edfa_web",

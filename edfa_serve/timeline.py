@@ -11,8 +11,6 @@ from edfa.advice.interview import Interview, Moment
 from edfa_serve.limits import changeable
 from edfa_serve.wording import Wording
 
-__all__ = ["Drawing", "Step", "draw", "show_steps"]
-
 LEFT, RIGHT, TOP, BASE = 30, 384, 36, 166  # edges of the axes in the drawing
 
 

@@ -12,8 +12,6 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["TURNS", "Turns"]
-
 LONGEST = 0.2  # seconds after which nobody waits any more for the one whose turn it is
 
 

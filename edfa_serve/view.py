@@ -17,8 +17,6 @@ from edfa_serve import timeline
 from edfa_serve.limits import USUAL, make_controls
 from edfa_serve.wording import Wording
 
-__all__ = ["View", "receipt_rows", "supposable", "suppose"]
-
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 LIGHTS: Mapping[str, str] = {"act": "yes", "ask": "wait", "pending": "wait", "granted": "granted"}
 """The sign that stands for a standing; of others "none"."""

@@ -22,16 +22,6 @@ from edfa_serve.store import ConflictError, StoredInterview, UnknownInterviewErr
 from edfa_serve.view import View
 from edfa_serve.wording import Wording
 
-__all__ = [
-    "TOKEN",
-    "Visit",
-    "act",
-    "check_form",
-    "enter",
-    "note_shown",
-    "wording_for",
-]
-
 NEUTRAL = (
     *AUDIT,
     "language",

@@ -13,8 +13,6 @@ from edfa.data.schema import Schema
 from edfa.reading import read_entries
 from edfa.text import narrate, phrases
 
-__all__ = ["Wording", "sentences"]
-
 
 def sentences(language: str) -> Mapping[str, str]:
     """Read the sentences of the page in a language.

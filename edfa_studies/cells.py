@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-__all__ = ["PARTS", "Cell", "Part", "hash_json"]
-
 PARTS = ("data", "predictor", "blanket", "policy", "searcher")
 """The kinds of parts that a cell is made of, in the order of its labels."""
 DIGEST_LENGTH = 16  # hexadecimal digits of a key

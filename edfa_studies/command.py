@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from edfa_studies.engine import Progress
     from edfa_studies.estimate import Estimate
 
-__all__ = ["study"]
-
 IN_MEMORY = "sqlite://"
 study = typer.Typer(
     name="study",

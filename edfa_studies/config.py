@@ -25,19 +25,6 @@ from edfa.recourse import SEARCHERS
 from edfa.settings import keywords, settings_class
 from edfa_studies.cells import PARTS, Cell, Part
 
-__all__ = [
-    "MEASURES",
-    "REGISTRIES",
-    "SHIPPED",
-    "Grid",
-    "Study",
-    "cells_of",
-    "expand",
-    "parse_study",
-    "read_study",
-    "select",
-]
-
 CONFIG_LIMIT = 4 * MEGABYTE
 MOST_SEEDS = 10_000
 SHIPPED = ("smoke", "demo", "paper", "full")

@@ -25,8 +25,6 @@ from edfa.workers import Workers, hand_out, open_workers, worker_died
 from edfa_studies.cells import Cell
 from edfa_studies.store import Store, check_tables, plain
 
-__all__ = ["Outcome", "Progress", "Task", "run_study", "run_tasks"]
-
 DIED = "the worker died {} times during this task: it was killed, ran out of memory, or crashed"
 
 

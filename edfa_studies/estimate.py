@@ -16,15 +16,6 @@ if TYPE_CHECKING:
 
     from edfa_studies.products import Product
 
-__all__ = [
-    "Estimate",
-    "Measured",
-    "cell_seconds",
-    "estimate",
-    "measured_seconds",
-    "product_seconds",
-]
-
 Measured = Mapping[tuple[str, ...], float]
 """Mean seconds of cells that are done, by measure, data, predictor, policy and searcher."""
 BASIS = ("measure", "data", "predictor", "policy", "searcher")

@@ -44,8 +44,6 @@ from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.typing import Int64Array
 from edfa_studies.cells import Cell, Part, hash_json
 
-__all__ = ["Materials", "PartName", "Product", "ProductFolder", "make", "products"]
-
 PartName = Literal["calibration", "test"]
 Hashes = dict[str, str | None]
 """The SHA-256 of the files behind data sets, by the digest of what a cell says about them; None for

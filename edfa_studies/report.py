@@ -14,12 +14,12 @@ from typing import Any
 
 import jinja2
 import pandas as pd
+from markupsafe import Markup
 
 import edfa
 from edfa.errors import UnwritableError
 from edfa.extras import check_extra
 from edfa.text import html
-from edfa.text.html import Markup
 from edfa.text.spreadsheet import safe
 from edfa.writing import replace_folder, restore_interrupted
 from edfa_studies.cells import Cell
@@ -28,8 +28,6 @@ from edfa_studies.figures.render import inline, render
 from edfa_studies.sections import Exhibit, sections
 from edfa_studies.tables.render import markdown_escaped, to_csv, to_html, to_latex, to_markdown
 from edfa_studies.tables.rows import View
-
-__all__ = ["write_report"]
 
 PARTS = {"report.html", "report.md", "csv", "latex", "svg", "png"}
 FOLDED_FROM = 40  # rows from which on a table is folded on the page
@@ -88,7 +86,8 @@ def write_sections(store: Any, title: str, cells: Sequence[Cell], folder: Path) 
         "files": files,
         "long": FOLDED_FROM,
     }
-    page = html.page(title, Markup(_filled("report.html.jinja", values)))
+    body = Markup(_filled("report.html.jinja", values))  # noqa: S704 - the template escapes
+    page = html.page(title, body)
     pages: Files = {"report.html": page, "report.md": _filled("report.md.jinja", values)}
     return _write(folder, pages | files)
 

@@ -24,8 +24,6 @@ from edfa_studies.tables.rows import Results
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Exhibit", "Section", "sections"]
-
 WIDTH = 10.4  # inches of a row of four panels
 NARROW = 6.8  # inches that the legends take
 BANDS = (

@@ -21,8 +21,6 @@ from edfa.database import Database
 from edfa.errors import DataError
 from edfa_studies.cells import PARTS, Cell
 
-__all__ = ["LABELS", "Store", "check_tables", "plain"]
-
 LABELS = (*PARTS, "seed", "reading", "promise", "cell")
 """The columns that the store puts before those of a table."""
 Payload = Mapping[str, Sequence[Mapping[str, Any]]]

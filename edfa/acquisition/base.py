@@ -20,8 +20,6 @@ from edfa.people import People
 from edfa.predictors.base import Predictor, Progress
 from edfa.typing import BoolArray, Float64Array, IntArray
 
-__all__ = ["Policy", "Progress", "choose", "never_asked"]
-
 
 class Policy(BaseEstimator, ABC):  # type: ignore[misc]
     """Which feature to ask next, for a batch of people at once; scikit-learn's contract.

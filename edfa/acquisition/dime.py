@@ -32,8 +32,6 @@ from edfa.predictors.mlp import MaskedNet
 from edfa.predictors.neural import descend
 from edfa.predictors.tokens import answer
 
-__all__ = ["DIME"]
-
 # DEVIATION: the paper lowers the share of random choices when the loss stands still; here in stages
 # of known length.
 STAGES = (0.3, 0.1, 0.03)

@@ -28,8 +28,6 @@ from edfa.predictors.neural import dense, descend
 from edfa.predictors.tokens import Tokens, knot_positions, one_thread
 from edfa.typing import Float32Array, Float64Array
 
-__all__ = ["EDDI"]
-
 LATENT, SET, HIDDEN = 10, 32, 128
 # A column of at most this many knots has a softmax over them, any other is Gaussian.
 MAX_LEVELS = 16

@@ -17,8 +17,6 @@ from edfa.predictors.base import Predictor
 from edfa.predictors.conditional import Sampler
 from edfa.typing import BoolArray, Float64Array, IntArray
 
-__all__ = ["EDFA"]
-
 
 @dataclass(eq=False, repr=False)
 class EDFA(InformationPolicy):

@@ -11,8 +11,6 @@ from edfa.errors import SettingError
 from edfa.people import People
 from edfa.typing import Float64Array
 
-__all__ = ["Fixed"]
-
 
 @dataclass(eq=False, repr=False)
 class Fixed(Policy):

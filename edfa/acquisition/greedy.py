@@ -12,8 +12,6 @@ from edfa.predictors.base import Predictor
 from edfa.predictors.conditional import Sampler
 from edfa.typing import Float64Array
 
-__all__ = ["Greedy"]
-
 
 @dataclass(eq=False, repr=False)
 class Greedy(InformationPolicy):

@@ -33,8 +33,6 @@ from edfa.predictors.neural import dense, descend
 from edfa.predictors.tokens import answer
 from edfa.typing import AnyArray
 
-__all__ = ["GSMRL"]
-
 HIDDEN = 128  # length of hidden layers
 CLIP, DISCOUNT, ENTROPY_BONUS = 0.2, 0.95, 0.01
 

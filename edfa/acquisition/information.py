@@ -12,16 +12,14 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.base import clone
 
-from edfa.acquisition.base import Policy, Progress
+from edfa.acquisition.base import Policy
 from edfa.data.table import Table
 from edfa.errors import SettingError, check_known
 from edfa.people import People
-from edfa.predictors.base import Predictor, by_mask, distinct_cases, spread
+from edfa.predictors.base import Predictor, Progress, by_mask, distinct_cases, spread
 from edfa.predictors.bn import BayesNet
 from edfa.predictors.conditional import Sampler
 from edfa.typing import BoolArray, Float32Array, Float64Array
-
-__all__ = ["InformationPolicy", "SamplerName", "expected_information"]
 
 SamplerName = Literal["knn", "bins", "exact"]
 

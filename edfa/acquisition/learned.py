@@ -37,14 +37,6 @@ from edfa.predictors.neural import descend, find_device, load_network, read_knot
 from edfa.predictors.tokens import answer, find_knots, knot_positions, one_thread, seeded
 from edfa.typing import AnyArray, Float32Array, Float64Array
 
-__all__ = [
-    "LearnedPolicy",
-    "TrainingData",
-    "acquire_one",
-    "entropy",
-    "shuffled",
-]
-
 POLICY_FILE = "policy.safetensors"
 
 

@@ -22,8 +22,6 @@ from edfa.people import Background, People, Provenance
 from edfa.predictors.base import Predictor
 from edfa.typing import NAN, BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["Budget", "Terms", "acquire", "budget_amount", "next_question", "run_policy"]
-
 Budget = float | Literal["inf"]
 """What asking may cost: a share up to 1, an amount above 1, or no limit."""
 OnUnaffordable = Literal["stop", "skip"]

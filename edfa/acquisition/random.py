@@ -10,8 +10,6 @@ from edfa.explanation.partition import members
 from edfa.people import People
 from edfa.typing import Float64Array
 
-__all__ = ["Random", "RandomBlanket"]
-
 
 class Random(Policy):
     """Every feature in random order.

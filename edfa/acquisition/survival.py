@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.base import clone
 
-from edfa.acquisition.base import Policy, Progress, never_asked
+from edfa.acquisition.base import Policy, never_asked
 from edfa.artifacts import Folder, folder_name, open_parts, write_parts
 from edfa.blanket.units import Blanket
 from edfa.data.rules import Rules
@@ -25,13 +25,11 @@ from edfa.errors import SettingError, UnreadableError
 from edfa.explanation.partition import members
 from edfa.parallel import count_jobs, map_parallel
 from edfa.people import Background, People
-from edfa.predictors.base import Predictor, UnfittedError
+from edfa.predictors.base import Predictor, Progress, UnfittedError
 from edfa.reading import parse_json
 from edfa.recourse.find import find_recourse
 from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.typing import NAN, BoolArray, Float32Array, Float64Array
-
-__all__ = ["Step", "SurvivalPolicy", "expected_survival"]
 
 MIN_WORTH = 1e-9  # of a question without a gain, so that it is asked too, though last
 ORDER = "order.json"

@@ -22,8 +22,6 @@ from edfa.typing import NAN, BoolArray, Float32Array, Float64Array, Int64Array, 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Trajectory"]
-
 SHOWN = 20  # people in a notebook
 
 

@@ -61,8 +61,6 @@ from edfa.recourse import SEARCHERS
 from edfa.recourse.searcher import Searcher
 from edfa.text import summaries
 
-__all__ = ["STAGES", "Advisor"]
-
 STAGES = ("blanket", "model", "policy", "calibration", "test")
 Progress = Callable[[str, int, int], None]
 

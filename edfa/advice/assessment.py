@@ -31,17 +31,6 @@ from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.recourse.survival import Completions
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = [
-    "Assess",
-    "Assessment",
-    "Decision",
-    "Question",
-    "QuestionReason",
-    "describe_decision",
-    "describe_question",
-    "possible_answers",
-]
-
 FEW = 16  # people of whom everything is read off one sweep
 # rows, about, that a user model is asked to say what can turn one person's decision
 SWEPT = 100_000

@@ -26,8 +26,6 @@ from edfa.recourse.reasons import NoPlanReasons
 from edfa.text.flags import flag_sentence
 from edfa.typing import NAN, Float32Array, ObjectArray
 
-__all__ = ["COLUMNS", "advise"]
-
 COLUMNS = {
     "row": "int64",
     "outcome": "string",

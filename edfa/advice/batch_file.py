@@ -28,8 +28,6 @@ from edfa.reading import existing, sha256_of
 from edfa.typing import IntArray
 from edfa.writing import check_writable
 
-__all__ = ["CHUNK", "SECONDS", "advise_file"]
-
 BLOCK = 10_000  # rows that are read, and put in order, at a time
 CHUNK, SECONDS = 1_000, 5.0  # people in a part at most, and about how long one may take
 FIRST = 200  # people in a part before it is known how long they take

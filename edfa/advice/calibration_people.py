@@ -20,13 +20,6 @@ from edfa.data.values import check_columns, to_pandas
 from edfa.errors import ColumnError, DataError, EmptyTableError, hint
 from edfa.typing import BoolArray, Float32Array, ObjectArray
 
-__all__ = [
-    "CalibrationPeople",
-    "check_disjoint_from_training",
-    "encode_complete",
-    "row_keys",
-]
-
 CHANCE = 1e-3  # probability of as many equal people below which it is not believed to be chance
 MORE_REPEATS = 0.1  # share of people who may repeat another's facts, beyond what training people do
 

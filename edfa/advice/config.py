@@ -19,8 +19,6 @@ from edfa.reading import parse, parse_toml, read_text
 from edfa.recourse import SEARCHERS
 from edfa.settings import Registry, settings_class
 
-__all__ = ["AdvisorFile", "ModelFile", "parse_advisor", "read_advisor"]
-
 Described = Mapping[str, Mapping[str, Any]]
 DESCRIBED: dict[str, tuple[str, Registry[Any], frozenset[str]]] = {
     "predictor": ("predictors", PREDICTORS, frozenset({"favourable", "monotone"})),

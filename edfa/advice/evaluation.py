@@ -24,16 +24,6 @@ from edfa.predictors.user_model.fidelity import Fidelity, measure_fidelity
 from edfa.reading import parse
 from edfa.typing import BoolArray, Float32Array, IntArray
 
-__all__ = [
-    "AdvisorEvaluation",
-    "Comparison",
-    "GroupEvaluation",
-    "check_comparable",
-    "compare_free",
-    "evaluate",
-    "fidelity_of",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Outcomes:

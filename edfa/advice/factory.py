@@ -33,17 +33,6 @@ from edfa.recourse import SEARCHERS
 from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
 
-__all__ = [
-    "Threshold",
-    "add_committee",
-    "blanket_of_model",
-    "check_settings",
-    "keep_path",
-    "new_policy",
-    "new_predictor",
-    "policy_and_signal",
-]
-
 Threshold = float | str | None
 BY_NAME: dict[str, dict[str, Any]] = {"xgb": {"mode": "mixed"}}  # settings of models by name
 PATH_PEOPLE = 1_000  # training people who show which sets of features lie on the policy's path

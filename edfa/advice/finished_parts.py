@@ -27,8 +27,6 @@ from edfa.reading import MEGABYTE, read_bytes
 from edfa.typing import IntArray
 from edfa.writing import atomic_file, locked
 
-__all__ = ["Block", "FinishedParts", "open_parts"]
-
 # of a part: its block, its first row, its hash
 NAME = re.compile(r"(\d{8,})\.(\d{12,})\.([0-9a-f]{64})\.parquet")
 LIMIT = 1024 * MEGABYTE  # of a part

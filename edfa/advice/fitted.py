@@ -35,19 +35,6 @@ from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.typing import BoolArray, Float32Array, Float64Array, ObjectArray
 
-__all__ = [
-    "NEVER",
-    "NOT_RECORDED",
-    "NO_PROMISE",
-    "Ending",
-    "FittedAdvisor",
-    "Promise",
-    "check_group",
-    "identify_advisor",
-    "label_groups",
-    "sweep_directions",
-]
-
 FINAL_SURVIVAL = 0.95  # that a plan needs after the last of several questions
 NEVER = 2.0  # the signal of who may not act; all others are at most 1
 NOT_RECORDED = "not recorded"  # the group of people whose value is truly missing

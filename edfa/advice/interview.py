@@ -54,8 +54,6 @@ from edfa.typing import NAN, BoolArray, Float32Array
 if TYPE_CHECKING:
     from edfa.advice.advisor import Advisor
 
-__all__ = ["AnswerLog", "Event", "Interview", "Kind", "Moment"]
-
 VERSION = 1  # of ``Interview.to_json``
 K = 3  # plans that are offered
 STATES = 512  # assessments in memory, which interviews of people with the same facts share

@@ -28,8 +28,6 @@ from edfa.reading import RESOURCES
 from edfa.typing import Float32Array
 from edfa.workers import SerialExecutor, Workers, hand_out, open_workers
 
-__all__ = ["Cluster", "results", "roll_out_remote"]
-
 Task = TypeVar("Task")
 Args = tuple[Any, ...]
 PEOPLE = 200  # calibration people a worker is handed at a time

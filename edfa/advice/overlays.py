@@ -20,8 +20,6 @@ from edfa.errors import ColumnError, DataError, EdfaError, UnreadableError, hint
 from edfa.reading import MEGABYTE, existing, parse_json, read_text
 from edfa.typing import IntArray
 
-__all__ = ["Overlays", "read_overlays"]
-
 KEYS = tuple(f.name for f in fields(Overlay))
 MAX_BYTES = 1024 * MEGABYTE  # of a file of overlays
 MAX_ROWS = 1 << 62  # of a file of people

@@ -21,15 +21,6 @@ from edfa.reading import existing
 from edfa.text.spreadsheet import UNSAFE, safe
 from edfa.writing import atomic_file
 
-__all__ = [
-    "FORMATS",
-    "check_format",
-    "decode_part",
-    "encode_part",
-    "source_files",
-    "write_advice",
-]
-
 FORMATS = (".csv", ".parquet", ".jsonl")
 SCHEMA = pa.schema(COLUMNS)
 

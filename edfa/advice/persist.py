@@ -51,15 +51,6 @@ from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.writing import replace_folder
 
-__all__ = [
-    "KIND",
-    "PlainSettings",
-    "load",
-    "people_from_parquet",
-    "people_to_parquet",
-    "save",
-]
-
 KIND = "Advisor"
 NEEDED = (
     "schema.json",

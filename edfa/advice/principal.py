@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from edfa.advice.assessment import Assessment
     from edfa.advice.fitted import FittedAdvisor
 
-__all__ = ["NamedReason", "Reasons", "find_reasons"]
-
 OTHERS = 1_000  # training people to compare with, where each is asked about in many completions
 FEWER = Effort(compared=16, exact=8, permutations=16)  # questions, for the same reason
 

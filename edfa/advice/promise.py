@@ -47,28 +47,6 @@ from edfa.recourse.plans import Plans
 from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.typing import NAN, BoolArray, Float32Array, IntArray
 
-__all__ = [
-    "CertifyLater",
-    "Progress",
-    "Rollout",
-    "State",
-    "ask",
-    "ask_and_judge",
-    "certify",
-    "certify_groups",
-    "certify_people",
-    "choose_certifier",
-    "choose_reference",
-    "draw_judges",
-    "dry_run",
-    "dry_run_advisor",
-    "find_certificate",
-    "judge_plans",
-    "learn_judges",
-    "observe",
-    "roll_out",
-]
-
 WORTH = 1.25  # times the cost of the cheapest promise that a stronger one may cost
 DRY_RUN_PEOPLE = 1_000  # training people on whom a promise is tried out
 ENOUGH, ENOUGH_TRAINING = 250, 80  # people who could act, for a state's tests and its dry run

@@ -25,17 +25,6 @@ from edfa.reading import RESOURCES, parse, parse_object, read_bytes
 from edfa.text import summaries
 from edfa.text.phrases import LANGUAGES
 
-__all__ = [
-    "Difference",
-    "Outcome",
-    "Receipt",
-    "Verification",
-    "check_key",
-    "now",
-    "read_key",
-    "versions",
-]
-
 VERSION = 1
 LEAST_KEY, LARGEST_KEY = 16, 1 << 16  # bytes
 Outcome = Literal["holds", "other_certificate", "other_advisor", "changed"]

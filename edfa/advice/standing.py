@@ -19,18 +19,6 @@ from edfa.advice.promise import CertifyLater, Progress, State, find_certificate
 from edfa.certification.certificate import Certificate
 from edfa.typing import NAN, BoolArray, Float32Array, Float64Array, IntArray, ObjectArray
 
-__all__ = [
-    "DEVIATIONS",
-    "PolicyPath",
-    "Standing",
-    "Standings",
-    "Status",
-    "find_standing",
-    "find_standings",
-    "find_states",
-    "follow_policy",
-]
-
 Status = Literal[
     "act", "ask", "unsure", "granted", "no_plan", "not_certified", "off_path", "pending"
 ]

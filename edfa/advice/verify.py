@@ -10,8 +10,6 @@ from edfa.data.rules import Overlay
 from edfa.errors import EdfaError, PendingError, UnreadableError
 from edfa.reading import parse
 
-__all__ = ["replay_receipt", "verify"]
-
 REPLAYED = (
     "facts",
     "unknown",

@@ -14,8 +14,6 @@ from edfa.data.schema import Feature
 from edfa.data.table import Table
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["find_warnings"]
-
 DECIDES = 0.99  # AUROC from which on a single feature is suspected to know the outcome
 NEARLY_ALL = 0.98  # accuracy from which on a blanket of one feature is
 FEW_PEOPLE, FEW_SHARE = 10, 0.01

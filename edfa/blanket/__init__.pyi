@@ -1,10 +1,10 @@
 from . import sources as sources
+from .contingency import CIResult as CIResult
 from .discovery import METHODS as METHODS
 from .discovery import Method as Method
 from .discovery import Search as Search
 from .discovery import discover as discover
 from .independence import TESTS as TESTS
-from .independence import CIResult as CIResult
 from .independence import DataTester as DataTester
 from .independence import Tester as Tester
 from .robustness import Comparison as Comparison

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from edfa.blanket.independence import Tester
 from edfa.blanket.separation import IndexedBlanket, Progress, rank_candidates, subsets
 
-__all__ = ["bamb"]
-
 
 def bamb(
     tester: Tester, target: int, max_condition: int, parity: bool, progress: Progress | None

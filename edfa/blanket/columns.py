@@ -19,19 +19,6 @@ from edfa.data.schema import Feature
 from edfa.data.values import to_words
 from edfa.typing import AnyArray, Float64Array, Int64Array
 
-__all__ = [
-    "ROWS_PER_STRATUM",
-    "TEST_BINS",
-    "CategoricalColumn",
-    "Column",
-    "ContinuousColumn",
-    "as_tested",
-    "finest_bins",
-    "grid_ranks",
-    "is_categorical",
-    "tail_ranks",
-]
-
 # Steps of the quantile grid: contains the edges of all bin counts below, and the quartiles.
 GRID_STEPS = 120
 TEST_BINS = 5  # bins of a continuous column under test when it is counted

@@ -13,17 +13,6 @@ from scipy.special import chdtrc, gammaincc, xlogy
 from edfa.cache import Cache
 from edfa.typing import AnyArray, Float64Array
 
-__all__ = [
-    "ROWS_PER_CELL",
-    "CIResult",
-    "ContingencyTable",
-    "bias_corrected_effect",
-    "cmh",
-    "g2",
-    "test_work",
-    "x2mm",
-]
-
 ROWS_PER_CELL = 5
 MAX_PRODUCTS = 1 << 21  # products of margins that cmh holds at a time
 CACHE_BYTES = 256 << 20  # of what tests share

@@ -15,8 +15,6 @@ from scipy.special import fdtrc, ndtr
 from edfa.blanket.contingency import CIResult, bias_corrected_effect, test_work
 from edfa.typing import Float64Array, IntArray
 
-__all__ = ["CorrelationTests"]
-
 # A term whose variance given the conditions falls below this is a function of them.
 MIN_RESIDUAL = 1e-6
 

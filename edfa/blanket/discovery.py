@@ -21,8 +21,6 @@ from edfa.blanket.split_units import split_units
 from edfa.blanket.units import Blanket, Evidence
 from edfa.errors import SettingError, check_known
 
-__all__ = ["METHODS", "Method", "Search", "discover"]
-
 Method = Literal["hiton-mb", "bamb", "eamb", "iamb"]
 METHODS: tuple[Method, ...] = get_args(Method)
 LINEAR_ALGEBRA = ThreadpoolController()  # its libraries are loaded by the imports above

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from edfa.blanket.iamb import shrink
 from edfa.blanket.independence import Tester
 
-__all__ = ["eamb"]
-
 
 @dataclass
 class _Selection:

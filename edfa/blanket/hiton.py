@@ -10,8 +10,6 @@ from typing import Literal
 from edfa.blanket.independence import Tester
 from edfa.blanket.separation import IndexedBlanket, Progress, rank_candidates, subsets
 
-__all__ = ["Symmetry", "hiton_mb", "hiton_pc"]
-
 Symmetry = Literal["none", "and", "or"]
 
 

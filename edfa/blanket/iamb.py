@@ -5,8 +5,6 @@ Tsamardinos, Aliferis, Statnikov (2003), Algorithms for large scale Markov blank
 
 from edfa.blanket.independence import Tester
 
-__all__ = ["iamb", "shrink"]
-
 
 def iamb(tester: Tester, target: int, parity: bool) -> list[int]:
     """Find the blanket of a column, flat; ``split_units`` finds its units.

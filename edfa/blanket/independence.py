@@ -46,8 +46,6 @@ from edfa.blanket.contingency import (
 from edfa.blanket.correlation_tests import CorrelationTests
 from edfa.blanket.sources.base import TableSource
 
-__all__ = ["TESTS", "CIResult", "DataTester", "TestName", "Tester", "g2", "x2mm"]
-
 TestName = Literal["auto", "g2", "x2mm", "lrt", "fisher_z"]
 TESTS: tuple[TestName, ...] = get_args(TestName)
 RankBy = Literal["effect", "statistic"]

@@ -17,8 +17,6 @@ from edfa.blanket.sources.open import open_source
 from edfa.blanket.units import Blanket
 from edfa.errors import DataError, SettingError
 
-__all__ = ["Comparison", "Stability", "compare", "stability"]
-
 
 @dataclass(frozen=True)
 class Stability:

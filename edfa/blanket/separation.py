@@ -8,8 +8,6 @@ from itertools import combinations
 
 from edfa.blanket.independence import Tester
 
-__all__ = ["IndexedBlanket", "Progress", "rank_candidates", "subsets"]
-
 Progress = Callable[[int, int], None]
 """Called with the number of steps done and the number of all steps."""
 

@@ -8,8 +8,6 @@ from edfa.blanket.hiton import hiton_pc
 from edfa.blanket.independence import Tester
 from edfa.blanket.separation import IndexedBlanket, Progress, subsets
 
-__all__ = ["split_units"]
-
 
 def split_units(
     tester: Tester,

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 
+from markupsafe import Markup
+
 from edfa.reading import parse
 from edfa.text import html
-
-__all__ = ["Blanket", "Evidence"]
 
 
 @dataclass(frozen=True)
@@ -139,4 +139,4 @@ class Blanket:
         ]
         head = ["member", ">p", ">effect (nats)", "test", "given"]
         evidence = [html.table(head, rows, "The weakest test each member passed")] if rows else []
-        return html.fragment(html.Markup("<pre>{}</pre>").format(str(self)), *evidence)
+        return html.fragment(Markup("<pre>{}</pre>").format(str(self)), *evidence)

@@ -29,29 +29,6 @@ from scipy import special
 from edfa.errors import SettingError, hint
 from edfa.typing import BoolArray, Float64Array, Int64Array
 
-__all__ = [
-    "BOUNDS",
-    "COUNT_BOUNDS",
-    "Bound",
-    "check_choice",
-    "check_level",
-    "check_share",
-    "check_test",
-    "cp_p_value",
-    "cp_ucb",
-    "first_where",
-    "floor",
-    "hb_p_value",
-    "hb_ucb",
-    "log_capital",
-    "lower_bound",
-    "p_value",
-    "smallest_ruled_out",
-    "upper_bound",
-    "wsr_p_value",
-    "wsr_ucb",
-]
-
 
 def check_share(name: str, value: Any) -> Float64Array:
     """Return ``value`` as float64 (any shape); every element must lie in [0, 1]."""

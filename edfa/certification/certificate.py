@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
 from edfa.certification.records import Loss, Records, Reference, Stops, stop_at
 from edfa.certification.replay import SIGNALS, is_trajectory, watch
@@ -28,18 +29,6 @@ from edfa.text.phrases import listed, number, say
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = [
-    "Certificate",
-    "GroupCertificates",
-    "Guarantee",
-    "Point",
-    "Status",
-    "by_group",
-    "infinities_as_words",
-    "promise_in_words",
-    "runs_for",
-]
 
 
 def promise_in_words(
@@ -421,7 +410,7 @@ class Certificate(Guarantee):
             for name, value in values.items()
             if value is not None
         ]
-        curve = html.Markup()
+        curve = Markup()
         if self.curve:
             curve = html.figure(self.draw, "Risk and its bound against the mean cost")
         return html.fragment(

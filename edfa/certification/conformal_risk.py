@@ -21,8 +21,6 @@ from edfa.certification.risk_curve import RiskCurve, between, trace
 from edfa.recourse.plans import Plans
 from edfa.typing import Float64Array
 
-__all__ = ["ConformalRiskCertificate", "certify_expected_risk"]
-
 LOSSES_AT_A_TIME = 2**20  # people times thresholds
 
 

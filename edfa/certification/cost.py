@@ -13,8 +13,6 @@ from edfa.certification.risk_curve import leading, trace
 from edfa.errors import DataError, SettingError
 from edfa.recourse.plans import Plans
 
-__all__ = ["CostCertificate", "certify_cost"]
-
 
 @dataclass(frozen=True)
 class CostCertificate(Guarantee):

@@ -14,8 +14,6 @@ from edfa.errors import SettingError
 from edfa.recourse.plans import Plans
 from edfa.text import html
 
-__all__ = ["JointCertificate", "certify_jointly"]
-
 
 @dataclass(frozen=True)
 class JointCertificate(Guarantee):

@@ -18,8 +18,6 @@ from edfa.certification.certificate import Certificate, Guarantee
 from edfa.errors import MismatchError, SettingError
 from edfa.typing import Float64Array
 
-__all__ = ["Monitor"]
-
 # A small stake detects a small excess late, a large one a large excess soon; the capital is spread
 # over both.
 STAKES: Float64Array = np.geomspace(0.05, 0.6, 6)

@@ -48,16 +48,6 @@ from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.typing import Float64Array
 
-__all__ = [
-    "HeldOutRisk",
-    "RecourseCertifier",
-    "certify",
-    "choose_anchor",
-    "issue",
-    "measure",
-    "wasted_share",
-]
-
 
 def choose_anchor(
     records: Records,

@@ -17,17 +17,6 @@ import pandas as pd
 from edfa.errors import ColumnError, DataError, EmptyTableError, MismatchError, hint
 from edfa.typing import AnyArray, BoolArray, Float64Array, Int64Array
 
-__all__ = [
-    "LOSSES",
-    "REFERENCES",
-    "Loss",
-    "Records",
-    "Reference",
-    "Runs",
-    "Stops",
-    "stop_at",
-]
-
 Reference = Literal["trajectory_end", "all_features", "retrained"]
 REFERENCES: tuple[Reference, ...] = ("retrained", "all_features", "trajectory_end")
 """What plans may be held against, the strongest first."""

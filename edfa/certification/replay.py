@@ -32,25 +32,6 @@ from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, IntArra
 if TYPE_CHECKING:
     from edfa.predictors.committee import Committee
 
-__all__ = [
-    "NO_PLAN",
-    "SIGNALS",
-    "Against",
-    "Decisions",
-    "Signal",
-    "as_records",
-    "decide_at_end",
-    "is_trajectory",
-    "let_down",
-    "plan_uncertainty",
-    "recourse_loss",
-    "replay",
-    "signal_name",
-    "signal_of",
-    "uncertainty",
-    "watch",
-]
-
 NO_PLAN = -1
 
 

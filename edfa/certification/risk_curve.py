@@ -37,17 +37,6 @@ from edfa.certification.records import Runs
 from edfa.errors import DataError
 from edfa.typing import BoolArray, Float64Array, Int64Array
 
-__all__ = [
-    "TARGETS",
-    "FixedSequenceResult",
-    "RiskCurve",
-    "RiskTest",
-    "Target",
-    "between",
-    "leading",
-    "trace",
-]
-
 Target = Literal["all", "early", "act", "refused"]
 TARGETS: tuple[Target, ...] = get_args(Target)
 EXACT = 2**52  # whole numbers below this are exact as floats too

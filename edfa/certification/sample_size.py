@@ -24,15 +24,6 @@ from edfa.certification.bounds import (
 )
 from edfa.errors import ColumnError, hint
 
-__all__ = [
-    "Required",
-    "critical_losses",
-    "n_for_power",
-    "n_required",
-    "power",
-    "zones",
-]
-
 MAX_PEOPLE = 200_000  # beyond it only the closed form is given
 
 

@@ -7,8 +7,6 @@ from scipy.special import expit
 
 from edfa.certification.records import Records
 
-__all__ = ["simulate_records"]
-
 
 def simulate_records(
     n: int, seed: int = 0, seeds: int = 1, steps: int = 6, advisor: str = ""

@@ -18,8 +18,6 @@ from edfa.commands.common import (
     show_progress,
 )
 
-__all__ = ["advise"]
-
 SAMPLE = 1 << 20  # bytes whose lines are counted to tell how many a file has
 
 

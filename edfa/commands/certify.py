@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from edfa.advice.advisor import Advisor
     from edfa.certification.monitor import Monitor
 
-__all__ = ["certify", "monitor"]
-
 MONITOR_FILE = "monitor.json"
 
 

@@ -26,24 +26,6 @@ if TYPE_CHECKING:
     from edfa.advice.advisor import Advisor
     from edfa.data.table import Table
 
-__all__ = [
-    "EXIT_NO",
-    "AsJson",
-    "Card",
-    "Folder",
-    "Force",
-    "Output",
-    "Quiet",
-    "Scheduler",
-    "TableName",
-    "check_absent",
-    "grid",
-    "load_advisor",
-    "open_table",
-    "printable",
-    "show_progress",
-]
-
 EXIT_NO = 3
 
 AsJson = Annotated[

@@ -5,8 +5,6 @@ press of a key.
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["METHODS", "complete", "data_sets"]
-
 METHODS = ("hiton-mb", "bamb", "eamb", "iamb")
 
 

@@ -9,8 +9,6 @@ from edfa.commands.common import AsJson, Output, Quiet, show_progress
 from edfa.commands.completion import complete
 from edfa.commands.tables import describe, split
 
-__all__ = ["demo"]
-
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("out/demo"),

@@ -15,8 +15,6 @@ from edfa.text.record import PLANS_SHOWN, InterviewRecord
 if TYPE_CHECKING:
     from edfa.advice.interview import Interview
 
-__all__ = ["Dialogue", "Style"]
-
 Style = Literal["plain", "strong", "dim", "warning", "error"]
 CHOICES_SHOWN = 40  # of a longer list the rest is only counted
 

@@ -2,8 +2,6 @@
 
 from rich.markup import escape
 
-__all__ = ["EXAMPLES", "show_examples"]
-
 EXAMPLES: dict[str, dict[str, str]] = {
     "": {
         "See it at work": "edfa demo",

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from edfa.data.schema import Schema
     from edfa.data.table import Table
 
-__all__ = ["fit"]
-
 
 def fit(
     table: TableName,

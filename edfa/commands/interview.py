@@ -18,8 +18,6 @@ from edfa.errors import SettingError, UnreadableError
 if TYPE_CHECKING:
     from edfa.advice.interview import Interview
 
-__all__ = ["interview", "verify"]
-
 STYLES = {"plain": None, "strong": "bold", "dim": "dim", "warning": "yellow", "error": "red"}
 Key = Annotated[Path | None, typer.Option(help="The operator's key file, of at least 16 bytes.")]
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from edfa.blanket.units import Blanket
     from edfa.data.table import Table
 
-__all__ = ["blanket", "data", "describe", "schema", "split"]
-
 
 def schema(
     table: Annotated[Path, typer.Argument(help="A .csv or .parquet file.")],

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from edfa.advice.config import ModelFile
     from edfa.predictors.user_model.model import UserModel
 
-__all__ = ["collect_warnings", "in_shell_words", "wrap_file"]
-
 
 def wrap_file(model: "ModelFile") -> "UserModel":
     """Open a user model's file and wrap it.

@@ -21,8 +21,6 @@ from edfa.data.rules import Rules
 if TYPE_CHECKING:
     from edfa.data.schema import Feature, Schema
 
-__all__ = ["comment", "render_card", "update_card"]
-
 SectionPath = tuple[str, ...]
 """The keys that lead to a section: ``()`` the top of the card, ``("target",)``, ``("features",
 "age")``.

@@ -17,8 +17,6 @@ from edfa.data.table import SHARES, Shares, Table
 from edfa.errors import UnavailableError, UnreadableError, check_known
 from edfa.reading import read_resource, sha256_of
 
-__all__ = ["BUNDLED", "NAMES", "load", "load_schema", "where"]
-
 NAMES = ("german", "adult", "heloc", "taiwan", "acs_income", "gmsc", "diabetes130")
 BUNDLED = {  # the SHA-256 of each file
     "german": "a1f51f061c879674020453ceab00fc31b56ea05d4f31f48f18e3d683fd3f41f2",

@@ -12,8 +12,6 @@ import pandas as pd
 from edfa.data.values import check_columns, to_pandas
 from edfa.errors import DataError
 
-__all__ = ["CleaningReport", "clean", "summarise"]
-
 MAX_MISSING = 1 / 3
 MAX_LEVELS = 600
 _ID_WORDS = frozenset(("id", "nbr", "no", "nr", "key", "uuid", "guid", "ssn", "index", "number"))

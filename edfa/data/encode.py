@@ -48,8 +48,6 @@ from edfa.errors import ColumnError, DataError, FactError, UnknownNameError, hin
 from edfa.reading import SHOWN, shorten
 from edfa.typing import NAN, BoolArray, Float32Array, Float64Array
 
-__all__ = ["Encoder", "Flag", "FlagKind", "Levels", "Measure"]
-
 # a range is at most so many steps of the scale wide: float32 tells a state from the value above it
 FINEST = 1e6
 

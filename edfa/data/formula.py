@@ -18,8 +18,6 @@ import numpy as np
 from edfa.errors import SettingError
 from edfa.typing import Float64Array
 
-__all__ = ["Formula"]
-
 MAX_CHARACTERS, MAX_DEPTH = 500, 50  # of a formula, and of brackets inside brackets
 OPERATORS: Mapping[type, Callable[..., Any]] = {
     ast.Add: np.add,

@@ -9,8 +9,6 @@ from graphlib import CycleError, TopologicalSorter
 
 from edfa.errors import SettingError, UnknownNameError
 
-__all__ = ["Graph"]
-
 
 @dataclass(frozen=True)
 class Graph:

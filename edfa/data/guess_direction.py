@@ -10,8 +10,6 @@ from scipy.stats import spearmanr
 from edfa.data.schema import Direction
 from edfa.typing import BoolArray, Float64Array, Int64Array
 
-__all__ = ["GuessedDirection", "guess_direction"]
-
 CLEAR = 1e-3  # the largest p-value of a correlation that is proposed
 BINS = 10
 ERRORS = 2.0  # standard errors that the share of favourable outcomes may fall back by on its way up

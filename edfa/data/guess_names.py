@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from edfa.data.schema import Change
 
-__all__ = ["NameGuess", "guess_from_name", "is_code", "is_date_name", "words_of"]
-
 
 def _set(text: str) -> frozenset[str]:
     return frozenset(text.split())

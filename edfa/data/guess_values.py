@@ -9,8 +9,6 @@ import pandas as pd
 
 from edfa.data.values import read_numbers, to_words, unit_of
 
-__all__ = ["Reading", "is_gap", "order_of", "read_values", "yes_or_no"]
-
 GAPS = frozenset(("", "na", "n/a", "n.a.", "#n/a", "nan", "null", "?", "-", "--", "\u2013"))
 GAPS_AMONG_NUMBERS = GAPS | frozenset(
     ("none", "missing", "unknown", "not available", "not recorded", ".", "*")

@@ -22,8 +22,6 @@ from edfa.data.table import Table
 from edfa.data.values import LARGEST, check_columns, to_pandas, to_words
 from edfa.errors import ColumnError, TargetError, hint
 
-__all__ = ["infer_card", "infer_schema"]
-
 MOST_CLASSES = 20
 FEW_ROWS = 20  # a table this small shows nothing about identifiers
 GOOD_WORDS = frozenset(

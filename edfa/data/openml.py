@@ -26,8 +26,6 @@ from edfa.errors import DataError, UnavailableError, UnreadableError, Unwritable
 from edfa.reading import MEGABYTE, first_line, read_bytes, read_text
 from edfa.writing import atomic_file, locked, write_text
 
-__all__ = ["SOURCES", "Source", "cache_folder", "fetch"]
-
 LARGEST_FILE = 512 * MEGABYTE  # far beyond each of the four
 CHECKSUM_LIMIT = 1024
 FETCH_SECONDS = 600.0  # that a second process waits for the first one's download

@@ -30,8 +30,6 @@ from edfa.errors import ColumnError, FactError, hint
 from edfa.reading import shorten
 from edfa.typing import NAN, BoolArray, Float32Array
 
-__all__ = ["Partial", "encode_partial"]
-
 
 class Partial(NamedTuple):
     """People of whom not everything is known, encoded.

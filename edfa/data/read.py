@@ -33,14 +33,6 @@ from edfa.data.values import ROW_ERROR, check_unique, read_numbers, to_pandas
 from edfa.errors import ColumnError, EmptyTableError, UnreadableError, hint
 from edfa.reading import MEGABYTE, existing, first_line, parse_json
 
-__all__ = [
-    "chunks",
-    "open_parquet",
-    "read_csv",
-    "read_frame",
-    "read_parquet",
-]
-
 MAX_CELLS = 500_000_000
 MAX_BYTES = 16 << 30
 MAX_COLUMNS = 100_000

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from edfa.data.encode import Encoder
     from edfa.data.schema import Feature, Schema
 
-__all__ = ["ANY_VALUE", "NO_OVERLAY", "NO_RULES", "Overlay", "Reading", "Rules"]
-
 Reading = Literal["card", "paper"]
 Value = str | int | float
 FORMAT_VERSION = 1

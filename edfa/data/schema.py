@@ -35,16 +35,6 @@ from edfa.writing import write_text
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "Change",
-    "Direction",
-    "Feature",
-    "FeatureWords",
-    "Kind",
-    "Schema",
-    "SchemaWords",
-]
-
 Kind = Literal["continuous", "ordinal", "categorical"]
 Change = Literal["frozen", "up", "down", "free"]
 Direction = Literal["up", "down"]

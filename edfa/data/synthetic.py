@@ -16,8 +16,6 @@ from edfa.data.table import Table
 from edfa.errors import DataError, FactError, SettingError
 from edfa.typing import Float64Array, IntArray
 
-__all__ = ["Network", "credit_story"]
-
 
 @dataclass(frozen=True, eq=False)
 class Network:

@@ -39,16 +39,6 @@ from edfa.errors import (
 from edfa.reading import check_seed, shorten
 from edfa.typing import AnyArray, Float32Array, Float64Array, Int64Array, IntArray
 
-__all__ = [
-    "SHARES",
-    "Shares",
-    "Table",
-    "find_classes",
-    "validate_features",
-    "validate_frame",
-    "validate_target",
-]
-
 Part = Literal["all", "train", "calibration", "test"]
 PARTS: tuple[Part, ...] = ("train", "calibration", "test")
 Shares = tuple[float, float, float]

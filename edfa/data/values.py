@@ -34,33 +34,6 @@ from edfa.errors import ColumnError, DataError, EmptyTableError, FactError, Sche
 from edfa.reading import SHOWN, first_line, is_unicode, shorten
 from edfa.typing import AnyArray, BoolArray
 
-__all__ = [
-    "LARGEST",
-    "PLAIN",
-    "ROW_ERROR",
-    "WHOLE",
-    "as_number",
-    "as_word",
-    "check_columns",
-    "check_names",
-    "check_present",
-    "check_unique",
-    "exact",
-    "exact_text",
-    "find_gaps",
-    "find_missing",
-    "is_gap",
-    "match_level",
-    "months_of",
-    "parse_number",
-    "read_numbers",
-    "read_words",
-    "to_pandas",
-    "to_words",
-    "unit_of",
-    "unwrap",
-]
-
 ROW_ERROR = "\x00error of this row"
 """The column in which a reader of files says why a row cannot be read, (rows,) of texts; null: it
 can.

@@ -17,21 +17,6 @@ from edfa.errors import DataError
 from edfa.predictors.base import ROWS, ModelCache, Predictor, by_mask, distinct_cases
 from edfa.typing import NAN, BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = [
-    "DOWN",
-    "UP",
-    "CandidateGrid",
-    "CandidateValues",
-    "Reach",
-    "Sufficiency",
-    "Support",
-    "Sweep",
-    "SweepGroup",
-    "necessity",
-    "sufficiency",
-    "sweep",
-]
-
 GRID = 64  # candidate values of a feature that has more, where the model names no cells
 MANY = 4_000  # rows from which on a model's shortcut to decisions is used
 DOWN, UP = 0, 1

@@ -17,8 +17,6 @@ from edfa.predictors.base import Predictor
 from edfa.predictors.conditional import Sampler
 from edfa.typing import BoolArray, Float32Array, Float64Array
 
-__all__ = ["Partition", "Person", "explain", "latent_recourse", "transitions"]
-
 Reason = Literal["not_known", "blocked", "not_decisive"]
 
 

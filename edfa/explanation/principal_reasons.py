@@ -19,8 +19,6 @@ from edfa.errors import DataError, SettingError
 from edfa.predictors.base import ROWS, Predictor
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["Effort", "PrincipalReasons", "Shortfall", "principal_reasons"]
-
 LEAST_SHARE = 0.05  # of the shortfall, below which a fact is no principal reason
 MOST = 4  # reasons that are named
 SMALLEST = 1e-12  # probability whose logarithm is still taken

@@ -17,8 +17,6 @@ from edfa.explanation.partition import Partition
 from edfa.text.phrases import label, listed, named, plain, say, value
 from edfa.typing import Float32Array
 
-__all__ = ["Statement", "statements"]
-
 Kind = Literal["counterfactual", "semifactual", "alterfactual"]
 MOVES = {DOWN: "falls", UP: "rises"}
 AGAINST = {("up", DOWN), ("down", UP)}

@@ -14,21 +14,6 @@ from edfa.text import phrases
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "DARK",
-    "GREY",
-    "INK",
-    "LIGHT",
-    "PALE",
-    "STYLE",
-    "drawing",
-    "label_of",
-    "legend_above",
-    "say",
-    "share_interval",
-    "tidy",
-]
-
 STYLE = Path(__file__).with_name("edfa.mplstyle")
 """A file of matplotlib's settings."""
 INK, GREY = "#333333", "#555555"  # of lines and words, and of words beside the point

@@ -16,8 +16,6 @@ from edfa.text import phrases
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_groups"]
-
 ROW = 0.34  # inches
 BESIDE: dict[str, Any] = {"textcoords": "offset points", "color": GREY}
 PANELS = (

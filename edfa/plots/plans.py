@@ -18,8 +18,6 @@ from edfa.text.steps import told, way_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_plans"]
-
 LABEL, CELL = 1.7, 1.4  # widths of the column of labels and of all others, in inches
 LETTERS = {LABEL: 25, CELL: 19}  # on one line of them
 LINE, PAD = 0.15, 0.16  # height of a line of text and of what is around it, in inches

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from edfa.advice.interview import Interview
 
-__all__ = ["Contribution", "Refusal", "draw_refusal", "explain_refusal"]
-
 LINE, GAP = 0.14, 0.15  # inches: a line of a name, and what is between two names
 MOST = 12  # bars
 LETTERS = 40  # on one line of a name

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from edfa.advice.promise import Rollout
     from edfa.typing import AnyArray, BoolArray, Float64Array
 
-__all__ = ["bin_survival", "draw_reliability", "measure_reliability"]
-
 COUNTS = -0.07  # where the numbers of people stand, below the share 0
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from edfa.blanket.units import Blanket
     from edfa.data.schema import Schema
 
-__all__ = ["draw_units"]
-
 Role = Literal["outcome", "parent or child", "unattached", "spouse"]
 COLUMNS: dict[Role, int] = {"outcome": 0, "parent or child": 1, "unattached": 1, "spouse": 2}
 FILLS: dict[Role, str] = {"outcome": LIGHT, "parent or child": PALE}

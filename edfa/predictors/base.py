@@ -34,25 +34,6 @@ if TYPE_CHECKING:
     from edfa.data.table import Table
     from edfa.predictors.user_model.given import Given
 
-__all__ = [
-    "ClassWeight",
-    "ModelCache",
-    "Predictor",
-    "Progress",
-    "UnfittedError",
-    "align",
-    "as_mappings",
-    "by_mask",
-    "class_probabilities",
-    "distinct_cases",
-    "from_settings",
-    "inner_split",
-    "masked_copies",
-    "sample_weights",
-    "smallest",
-    "spread",
-]
-
 MIN_INNER = 50  # fewer rows than this are not split for early stopping
 COPIES = 10  # masked copies of each row
 MAX_LARGE = 48  # results of a ``ModelCache`` that take megabytes

@@ -24,8 +24,6 @@ from edfa.predictors.neural import dense, descend, weights_of
 from edfa.predictors.tokens import one_thread, seeded
 from edfa.typing import Float32Array, Float64Array, Int64Array
 
-__all__ = ["MAX_BINS", "Bins", "bin_network"]
-
 MAX_BINS = 16  # a column with more values than this is cut into this many bins
 WIDTH = 192  # of the hidden layers
 BATCH = 256  # rows in a step of training

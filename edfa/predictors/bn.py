@@ -40,8 +40,6 @@ from edfa.predictors.base import (
 from edfa.predictors.conditional import Draw
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array
 
-__all__ = ["BayesNet", "bin_codes", "typical_values"]
-
 MAX_LEVELS = 16  # a column of at most this many values keeps them; one of more is cut into bins
 TARGET = "y"
 NETWORK_FILE = "network.safetensors"

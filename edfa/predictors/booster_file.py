@@ -21,17 +21,6 @@ import numpy as np
 from edfa.errors import ModelError, UnreadableError
 from edfa.typing import AnyArray
 
-__all__ = [
-    "OBJECTIVES",
-    "BoosterFile",
-    "base_scores",
-    "check_boosters",
-    "check_user_booster",
-    "decode",
-    "join_trees",
-    "trees_of",
-]
-
 OBJECTIVES = ("binary:logistic", "multi:softprob")
 """The objectives whose answers are probabilities."""
 MAX_NESTING = 16  # of objects within objects

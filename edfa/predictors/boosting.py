@@ -34,17 +34,6 @@ from edfa.reading import MEGABYTE, read_bytes
 from edfa.typing import BoolArray, Float32Array, Int64Array, IntArray
 from edfa.writing import atomic_file
 
-__all__ = [
-    "Forest",
-    "TreeSettings",
-    "Trees",
-    "cached_booster",
-    "load_boosters",
-    "merge_boosters",
-    "train_booster",
-    "weighted_rows",
-]
-
 FIXED = {
     "tree_method": "hist",
     "subsample": 0.9,

@@ -38,8 +38,6 @@ from edfa.predictors.boosting import (
 )
 from edfa.typing import BoolArray, Float32Array, Int64Array, IntArray
 
-__all__ = ["Committee", "fold_of"]
-
 SHARE = 0.5  # of the number of training people, drawn with replacement for each member
 COLUMNS = 0.8  # share of the columns that each tree may use
 COLUMNS_FILE = "columns.safetensors"

@@ -16,8 +16,6 @@ from edfa.errors import DataError
 from edfa.predictors.base import by_mask, distinct_cases, smallest
 from edfa.typing import Float32Array, Float64Array, IntArray
 
-__all__ = ["Draw", "Neighbours", "Sampler"]
-
 Draw = Callable[[int], tuple[Float32Array, Float64Array]]
 """From the position of a feature to values and their weights, both (people, draws)."""
 LIMIT = 10_000  # training people to look among

@@ -18,8 +18,6 @@ from edfa.errors import check_known
 from edfa.predictors.neural import Neural
 from edfa.predictors.tokens import Tokens
 
-__all__ = ["FTTransformer"]
-
 Size = Literal["small", "base", "paper"]
 SIZES: dict[str, tuple[int, int, int]] = {
     "small": (32, 2, 4),

@@ -11,8 +11,6 @@ with extra("neural", "MaskedMLP"):
 from edfa.predictors.neural import Neural
 from edfa.predictors.tokens import Tokens
 
-__all__ = ["MaskedMLP", "MaskedNet"]
-
 
 class MaskedNet(nn.Module):
     """Two hidden layers over the tokens of what is known and the mask.

@@ -17,8 +17,6 @@ from edfa.typing import NAN, BoolArray, Float32Array, IntArray
 if TYPE_CHECKING:
     from edfa.data.schema import Schema
 
-__all__ = ["DirectionCheck", "FeatureCheck", "check_directions", "check_signs", "signs"]
-
 PEOPLE = 500  # people on whom a model is checked
 VALUES = 20  # values of each column that they are given
 SUBSETS = 7  # sets of known features, beside everything, under which they are checked

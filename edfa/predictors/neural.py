@@ -47,16 +47,6 @@ from edfa.predictors.penalty import Penalty
 from edfa.predictors.tokens import answer, find_knots, knot_positions, one_thread, seeded
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
-__all__ = [
-    "Neural",
-    "dense",
-    "descend",
-    "find_device",
-    "load_network",
-    "read_knots",
-    "weights_of",
-]
-
 MODEL_FILE = "model.safetensors"
 SMALLEST = 1e-12  # probability of a class
 CHECK_MASKS = 4  # fixed masks under which each held-out row is checked

@@ -15,8 +15,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from edfa.predictors.tokens import answer
 
-__all__ = ["Penalty"]
-
 SHARE = 4  # one row in so many of a batch is looked at
 # the chance that a signed value is another row's: slopes count where people may go, not where they
 # are

@@ -8,8 +8,6 @@ from edfa.predictors import PREDICTORS
 from edfa.predictors.base import Predictor
 from edfa.predictors.user_model.model import UserModel
 
-__all__ = ["read_predictor", "saved_name"]
-
 USER_MODEL = "user_model"
 
 

@@ -12,8 +12,6 @@ from torch import Tensor, nn
 
 from edfa.typing import Float32Array
 
-__all__ = ["Tokens", "answer", "find_knots", "knot_positions", "one_thread", "seeded"]
-
 # a column of at most this many whole numbers, seen often enough, has a knot at each of them
 MAX_LEVELS = 1000
 MIN_SEEN = 10  # how often such a number must be seen on average

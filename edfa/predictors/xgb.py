@@ -51,8 +51,6 @@ from edfa.predictors.boosting import (
 from edfa.predictors.monotone import check_signs
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
-__all__ = ["SubsetXGB"]
-
 Mode = Literal["per_subset", "nan", "mixed"]
 MODES = get_args(Mode)
 DECIDING = (

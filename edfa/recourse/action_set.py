@@ -26,8 +26,6 @@ from edfa.explanation.partition import members
 from edfa.people import Background
 from edfa.typing import NAN, BoolArray, Float32Array, Float64Array, Int8Array, Int64Array, IntArray
 
-__all__ = ["ActionSet", "Consequences", "JointValues", "Link"]
-
 """Unchanged, not known, or no such value, in encoded units."""
 WAYS: Mapping[str, int] = {"up": 1, "down": -1}
 TENTHS = 10  # groups of training people by which numbers count as seen together

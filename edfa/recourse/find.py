@@ -25,8 +25,6 @@ from edfa.recourse.searcher import Candidates, Keys, Searcher, SearchProblem, ra
 from edfa.recourse.survival import Survival
 from edfa.typing import NAN, BoolArray, Float64Array, IntArray
 
-__all__ = ["different", "find_recourse", "menu"]
-
 # of completions in which a plan must hold to be handed out, where a user model decides
 MOSTLY = 0.5
 Clash = Callable[[BoolArray, BoolArray, BoolArray], Any]

@@ -26,8 +26,6 @@ from edfa.recourse.searchers.dice import apart
 from edfa.text import html
 from edfa.typing import Float32Array, Float64Array
 
-__all__ = ["PlanQuality", "Plausibility", "add_plausibility", "evaluate_plans", "plausibility"]
-
 LIMIT, NEIGHBOURS = (
     5000,
     20,

@@ -21,8 +21,6 @@ from edfa.typing import BoolArray, Float32Array, Int64Array, IntArray
 if TYPE_CHECKING:
     from edfa.recourse.searcher import SearchProblem
 
-__all__ = ["MIN_SUPPORT", "HeadCount", "PlanFilter", "TrainingSupport", "farthest"]
-
 # training people where a plan leads; in a small table, that share of them
 MIN_SUPPORT, SMALL_SHARE = 30, 0.01
 TOGETHER = tuple(step / 8 for step in range(1, 9))  # of the way that all numbers go on together

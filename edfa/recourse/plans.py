@@ -26,8 +26,6 @@ from edfa.recourse.action_set import Consequences
 from edfa.text import html, summaries
 from edfa.typing import NAN, AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
-__all__ = ["Change", "NoPlan", "Plan", "Plans", "Reason", "read_columns"]
-
 FORMAT_VERSION = 1
 MAX_SHOWN = 20  # plans in a notebook
 NUMBERS = ("probability_before", "probability_after", "l0", "l2", "heom", "effort")

@@ -24,8 +24,6 @@ from edfa.recourse.plans import NoPlan, Plan, Plans, Reason
 from edfa.recourse.searcher import Searcher
 from edfa.typing import BoolArray, IntArray, ObjectArray
 
-__all__ = ["Loosening", "NoPlanReasons", "Search"]
-
 Search = Callable[[People, Searcher, Rules], Plans]
 """Finds the plans of people with a searcher, under rules."""
 

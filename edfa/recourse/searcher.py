@@ -28,18 +28,6 @@ from edfa.recourse.plan_filter import PlanFilter, TrainingSupport
 from edfa.recourse.survival import Completions, PlannedChanges, Survival
 from edfa.typing import NAN, AnyArray, BoolArray, Float32Array, Float64Array, Int8Array, IntArray
 
-__all__ = [
-    "EXACT",
-    "Candidates",
-    "Keys",
-    "Lengths",
-    "SearchProblem",
-    "Searcher",
-    "distinct_rows",
-    "proper_subsets",
-    "rank_in_case",
-]
-
 EXACT = 6  # changes up to which every subset is looked at; above, those without one of them
 Keys = tuple[Float64Array | IntArray, ...]
 """What ranks plans, by the last key first, as ``np.lexsort`` does; each (plans,)."""

@@ -28,8 +28,6 @@ from edfa.recourse.action_set import Consequences
 from edfa.recourse.plans import Plans
 from edfa.typing import NAN, AnyArray, BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["Completions", "PlannedChanges", "Survival", "add_survival"]
-
 ROWS = 50_000  # in one model call: few enough to stay in a processor's cache
 WIDE = 256  # features from which on fewer rows are in one call
 # people for whom a call asks about more than may be needed: a call costs more than its rows

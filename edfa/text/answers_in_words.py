@@ -15,8 +15,6 @@ from edfa.errors import FactError
 from edfa.text import phrases
 from edfa.text.phrases import say
 
-__all__ = ["Answer", "choice_keys", "parse_answer", "words_of"]
-
 Answer = str | int | float
 MONEY = (*CURRENCIES, "DM", "NT$")
 WRITTEN = re.compile(r"[-+\u2212]?[\d,.'\u2019\s]*\d\s?[kK]?")  # no unit, and nothing after a point

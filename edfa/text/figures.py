@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from edfa.typing import Float64Array
 
-__all__ = ["draw_steps"]
-
 
 def draw_steps(
     ax: "Axes",

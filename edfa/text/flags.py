@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from edfa.data.encode import Flag
     from edfa.data.schema import Schema
 
-__all__ = ["flag_sentence"]
-
 
 def flag_sentence(
     flag: "Flag", schema: "Schema", language: str = "en", *, as_given: bool = False

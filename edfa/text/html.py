@@ -19,20 +19,6 @@ from edfa.extras import extra
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "Markup",
-    "bullet_list",
-    "definition_table",
-    "draw_svg",
-    "escaped",
-    "figure",
-    "fragment",
-    "heading",
-    "page",
-    "paragraph",
-    "table",
-]
-
 STYLE = Markup(
     ".edfa{font:14px/1.45 system-ui,sans-serif;max-width:60rem}"
     ".edfa table{border-collapse:collapse;margin:.4em 0;font-size:inherit;color:inherit}"

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from edfa.advice.interview import Interview, Moment
     from edfa.data.schema import Schema
 
-__all__ = ["draw_timeline", "interview_html"]
-
 STEP_LETTERS = 34  # of a name in the drawing
 LISTS = ("plans", "partition")  # sections whose sentences are shown as bullet points
 

@@ -11,8 +11,6 @@ from edfa.data.rules import Rules
 from edfa.data.schema import Schema
 from edfa.text.phrases import duration, in_hundred, label, listed, number, quoted, say
 
-__all__ = ["in_words", "is_among", "loosened"]
-
 LISTS = ("locked", "forbidden", "together")  # "locked: purpose"
 KEYED = ("ranges", "levels", "directions")  # "ranges.duration = [4, 24]"
 SAID: dict[str, Callable[[float, str], str]] = {

@@ -26,24 +26,6 @@ if TYPE_CHECKING:
     from edfa.explanation.partition import Person
     from edfa.recourse.plans import NoPlan, Plan
 
-__all__ = [
-    "answers",
-    "ask",
-    "certificate",
-    "chance",
-    "decision",
-    "estimate",
-    "no_plan",
-    "plan",
-    "question",
-    "reasons",
-    "reservations",
-    "single_facts",
-    "standing",
-    "together",
-    "why",
-]
-
 
 def decision(decision: "Decision", schema: Schema, language: str = "en") -> str:
     """What the model decides, the probability of the favourable class, and the probability that is

@@ -16,34 +16,6 @@ from edfa.data.schema import Feature
 from edfa.errors import check_known
 from edfa.reading import read_entries
 
-__all__ = [
-    "CASES",
-    "LANGUAGES",
-    "MAX_LISTED",
-    "ONE_BOUND",
-    "TWO_BOUNDS",
-    "Conjunction",
-    "as_number",
-    "bounded",
-    "cases",
-    "counts",
-    "duration",
-    "hundredths",
-    "in_hundred",
-    "label",
-    "listed",
-    "named",
-    "number",
-    "percent",
-    "plain",
-    "quoted",
-    "say",
-    "short",
-    "table",
-    "unquoted",
-    "value",
-]
-
 Conjunction = Literal["and", "or"]
 LANGUAGES = ("en", "de")
 MAX_LISTED = 5  # longer lists end with "and 3 others"

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from edfa.data.schema import Schema
     from edfa.recourse.plans import NoPlan, Plan
 
-__all__ = ["PLANS_SHOWN", "InterviewRecord", "PlanRecord"]
-
 PLANS_SHOWN = 3
 
 

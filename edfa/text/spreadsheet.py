@@ -2,8 +2,6 @@
 
 import re
 
-__all__ = ["UNSAFE", "restored", "safe"]
-
 NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 BEGINNING = "[=+@\\t\\r\\n\uff1d\uff0b\uff0d\uff20-]"
 UNSAFE = f"^'*{BEGINNING}"

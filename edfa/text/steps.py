@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from edfa.data.rules import Rules
     from edfa.recourse.plans import Change, Plan
 
-__all__ = ["Step", "not_known", "plan_steps", "say_steps", "shortened", "told", "way_of", "what_if"]
-
 
 @dataclass(frozen=True)
 class Step:

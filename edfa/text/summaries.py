@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from edfa.advice.receipt import Receipt
     from edfa.recourse.plans import Change, Plan
 
-__all__ = ["advisor_html", "plan_html", "receipt_html", "say_summary", "signed_sentence"]
-
 
 def say_summary(key: str, language: str, /, **values: object) -> str:
     """One entry of ``sentences/summary.<language>.toml`` with its placeholders filled.

@@ -9,8 +9,6 @@ from edfa.commands.common import AsJson, Folder, Output, Quiet, load_advisor
 from edfa.commands.completion import complete
 from edfa.errors import SettingError, UnknownNameError
 
-__all__ = ["letter"]
-
 
 def letter(
     folder: Folder,

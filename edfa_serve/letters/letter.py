@@ -37,8 +37,6 @@ from edfa_serve.letters.words import (
     write_reason,
 )
 
-__all__ = ["Facts", "Letter", "letter_of_receipt", "receipt_id", "write_letter"]
-
 TEMPLATES = get_args(Template)
 Kind = Literal["refusal", "request"]
 PAPER = {"us": "letter", "eu": "a4"}

@@ -26,8 +26,6 @@ from edfa.reading import RESOURCES
 from edfa.writing import atomic_file
 from edfa_serve.letters.words import forbidden_phrase
 
-__all__ = ["ECOA_NOTICE", "print_pdf", "render_letter", "visible_text"]
-
 # 12 CFR 1002.9(b)(1); what follows it there is the name and address of the agency.
 ECOA_NOTICE = (
     "The Federal Equal Credit Opportunity Act prohibits creditors from discriminating against "

@@ -19,16 +19,6 @@ from edfa.reading import MEGABYTE, parse, read_bytes
 from edfa.text.phrases import LANGUAGES
 from edfa.text.phrases import table as check_language
 
-__all__ = [
-    "OURS",
-    "Operator",
-    "Taken",
-    "Template",
-    "check_operator",
-    "check_taken",
-    "read_operator",
-]
-
 Template = Literal["us", "eu"]
 Action = Literal["", "refused", "incomplete"]
 DecidedBy = Literal["", "system", "system_and_officer", "officer", "rule", "other_model"]

@@ -15,17 +15,6 @@ from edfa.reading import read_entries
 from edfa.text import phrases
 from edfa.text.phrases import ONE_BOUND, TWO_BOUNDS, plain
 
-__all__ = [
-    "BUREAU_SOURCES",
-    "forbidden_phrase",
-    "say_letter",
-    "sentences",
-    "write_date",
-    "write_estimate",
-    "write_origin",
-    "write_reason",
-]
-
 BUREAU_SOURCES = (
     "bureau",
     "bureau score",

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Card", "cards_size", "draw_cards", "people_cards", "transition_cards"]
-
 LETTERS = 40  # in a line of a card
 MOST_FACTS = 7  # listed on a card; the rest are counted
 Block = tuple[str, str, str]

@@ -32,21 +32,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "MEASURES",
-    "ablation_lines",
-    "blanket_lines",
-    "draw_dots",
-    "draw_growth",
-    "draw_rows",
-    "draw_sets",
-    "first_costs",
-    "lifts",
-    "model_lines",
-    "policy_lines",
-    "with_several",
-]
-
 MEASURES = {
     "recourse": "recourse options",
     "semifactual": "semifactual features",

@@ -34,17 +34,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "certified_points",
-    "draw_certified",
-    "draw_costs",
-    "draw_limits",
-    "draw_trace",
-    "draw_traces",
-    "limits",
-    "traces",
-]
-
 DELTA = 0.05
 LEVEL: dict[str, Any] = {"color": BLACK, "lw": 0.9, "ls": (0, (1, 1.5))}
 NEEDED: dict[str, Any] = {"color": BLACK, "lw": 1.3}

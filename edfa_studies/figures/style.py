@@ -11,21 +11,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "BLACK",
-    "COST",
-    "GREY",
-    "RED",
-    "colour",
-    "handle",
-    "head",
-    "legend",
-    "look",
-    "marker",
-    "marks",
-    "panels",
-]
-
 RED, BLACK, GREY = "#D55E00", "#000000", "#767676"
 SPARE = ("#56B4E9", "#999933", "#882255", "#E69F00", GREY)  # for names of the user's own
 DOTTED = [1, 1.3]

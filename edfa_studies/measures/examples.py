@@ -15,8 +15,6 @@ from edfa_studies.measures import Payload
 from edfa_studies.measures.growth import counterfactual, normalised_cost
 from edfa_studies.products import Materials
 
-__all__ = ["collect_examples"]
-
 SHOWN = 12  # people, and transitions
 MOST = 2000  # transitions to choose from
 

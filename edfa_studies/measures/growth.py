@@ -18,8 +18,6 @@ from edfa.typing import AnyArray, BoolArray, Float64Array, Int64Array, IntArray
 from edfa_studies.measures import Payload
 from edfa_studies.products import Materials
 
-__all__ = ["counterfactual", "measure_growth", "normalised_cost"]
-
 GRID = np.linspace(0, 1, 21)
 SLACK = 1e-9  # sums of prices are not exact
 # sets of known features whose plans are held against outlier models: each takes one of its own

@@ -20,8 +20,6 @@ from edfa_studies.measures import Payload
 from edfa_studies.measures.growth import normalised_cost
 from edfa_studies.products import Materials, PartName
 
-__all__ = ["measure_promise"]
-
 Row = dict[str, Any]
 REPLAYED = ("signal", "reference", "loss")
 GROUP = ("alpha", "method", "n", "status", "risk", "upper", "test_n", "test_risk")

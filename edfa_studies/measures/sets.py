@@ -5,8 +5,6 @@ import numpy as np
 from edfa_studies.measures import Payload
 from edfa_studies.products import Materials
 
-__all__ = ["measure_set"]
-
 
 def measure_set(materials: Materials) -> Payload:
     """Describe a data set and the blanket among its training people.

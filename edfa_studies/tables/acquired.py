@@ -14,8 +14,6 @@ import pandas as pd
 from edfa_studies.tables.names import ABLATIONS, PAPER, in_order, ordered, title
 from edfa_studies.tables.rows import Results, compared, growth_rows, over_seeds, rows_of, shown
 
-__all__ = ["IN_PAPER", "features_acquired", "quality", "sets"]
-
 IN_PAPER = " (paper)"
 """Ends the name of a column of the paper's numbers, which stands right after ours and is shown in
 brackets."""

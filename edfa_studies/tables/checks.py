@@ -16,8 +16,6 @@ from edfa_studies.tables.names import ABLATIONS, BASELINES, PAPER_SETS, ordered,
 from edfa_studies.tables.promises import certificate_rows
 from edfa_studies.tables.rows import Results, comparable, growth_rows
 
-__all__ = ["must_hold"]
-
 Row = Mapping[str, Any]
 ACCURACY_SLACK = 0.02  # accuracy may lie this far below the best baseline
 CONFIDENCE = 0.95  # share of certificates whose promise held-out people must see fulfilled

@@ -10,8 +10,6 @@ import pandas as pd
 from edfa_studies.tables.names import ABLATIONS, in_order, ordered
 from edfa_studies.tables.rows import Results, preferred, rows_of
 
-__all__ = ["side_by_side", "transitions"]
-
 PAPER_ORDER = ("adult", "taiwan", "diabetes130", "heloc")  # the sets of the paper's four examples
 TRANSITION_WORDS = (
     "person step cost known asked asked_value role decision feature from to reached before after "

@@ -26,8 +26,6 @@ from edfa_studies.tables.rows import (
     without_variants,
 )
 
-__all__ = ["ablations", "equal_cost", "first_recourse", "models", "outcome_lift", "thresholds"]
-
 GROUP = ["data", "predictor", "blanket", "policy"]
 CURVES = ["recourse", "accuracy"]
 AT_END = ["accuracy", "base_rate", "recourse", "any_recourse", "active"]

@@ -11,8 +11,6 @@ import pandas as pd
 
 from edfa.reading import read_resource
 
-__all__ = ["ABLATIONS", "BASELINES", "NAMES", "PAPER", "PAPER_SETS", "in_order", "ordered", "title"]
-
 NAMES: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
     read_resource("edfa_studies", "names.toml")
 )

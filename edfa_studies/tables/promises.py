@@ -11,8 +11,6 @@ from edfa_studies.cells import PARTS
 from edfa_studies.tables.names import ordered, title
 from edfa_studies.tables.rows import Results, over_seeds, preferred, rows_of, shown, summary
 
-__all__ = ["certificate_rows", "certified_costs", "certified_summary", "groups", "stop_rules"]
-
 NUMBERS = "alpha n upper cost full_cost strictest_risk test_n test_risk".split()
 
 

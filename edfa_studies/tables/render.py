@@ -11,11 +11,10 @@ from html import escape
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
 from edfa.text import html
 from edfa_studies.tables.acquired import IN_PAPER
-
-__all__ = ["latex_escaped", "markdown_escaped", "to_csv", "to_html", "to_latex", "to_markdown"]
 
 MISSING = "-"
 SPECIAL = {
@@ -104,7 +103,7 @@ def as_text(frame: pd.DataFrame, digits: Mapping[str, int]) -> tuple[list[list[s
     return [list(columns), *map(list, zip(*columns.values(), strict=True))], numeric
 
 
-def to_html(frame: pd.DataFrame, caption: str, digits: Mapping[str, int]) -> html.Markup:
+def to_html(frame: pd.DataFrame, caption: str, digits: Mapping[str, int]) -> Markup:
     """A table as HTML, numbers to the right.
 
     Parameters

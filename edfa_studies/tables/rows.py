@@ -13,23 +13,6 @@ import pandas as pd
 from edfa_studies.store import LABELS
 from edfa_studies.tables.names import ABLATIONS, NAMES, in_order, ordered, title
 
-__all__ = [
-    "Results",
-    "View",
-    "comparable",
-    "compared",
-    "growth_rows",
-    "matching",
-    "one_blanket",
-    "one_searcher",
-    "over_seeds",
-    "preferred",
-    "rows_of",
-    "shown",
-    "summary",
-    "without_variants",
-]
-
 
 class Results(Protocol):
     """What tables and figures are made from: the rows of a payload table of every cell, with its

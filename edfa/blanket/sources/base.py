@@ -21,15 +21,6 @@ from edfa.data.table import find_classes, validate_features, validate_target
 from edfa.errors import ColumnError, hint
 from edfa.typing import AnyArray
 
-__all__ = [
-    "RemoteSource",
-    "TableSource",
-    "Translation",
-    "fit_levels",
-    "read_column",
-    "read_distinct",
-]
-
 Translation = dict[Any, Any] | None
 """What the raw values of a column mean: words, or numbers; None: what they are."""
 

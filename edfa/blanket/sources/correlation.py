@@ -17,15 +17,6 @@ from edfa.blanket.contingency import test_work
 from edfa.errors import DataError
 from edfa.typing import AnyArray, Float64Array, IntArray
 
-__all__ = [
-    "CHUNK_ROWS",
-    "MOST_TERMS",
-    "Correlation",
-    "CrossProducts",
-    "PairwiseCorrelation",
-    "TermCorrelations",
-]
-
 CHUNK_ROWS = 65_536  # rows whose terms are in memory at a time
 MOST_TERMS = 6_000  # terms whose correlations are held at once, 288 MB; the sums take as much again
 STRIP = 256  # rows of a matrix that are worked on at a time

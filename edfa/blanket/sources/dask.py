@@ -26,8 +26,6 @@ from edfa.data.values import check_unique
 from edfa.errors import ColumnError, EmptyTableError, MissingExtraError, SettingError
 from edfa.typing import AnyArray
 
-__all__ = ["DaskRows"]
-
 
 class DaskRows(RemoteSource):
     """A Dask frame, on this machine or on a cluster (``edfa[cluster]``); partitions send back

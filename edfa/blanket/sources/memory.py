@@ -21,8 +21,6 @@ from edfa.blanket.sources.correlation import (
 )
 from edfa.typing import AnyArray, IntArray
 
-__all__ = ["MemoryRows"]
-
 FEW_STRATA = 32  # up to this many, counting empty strata costs less than renumbering
 
 

@@ -18,8 +18,6 @@ from edfa.data.values import check_columns, to_pandas, to_words
 from edfa.errors import DataError, EmptyTableError, SettingError, TargetError, check_known
 from edfa.typing import AnyArray
 
-__all__ = ["open_source"]
-
 MIN_ROWS = 30
 # Whole numbers with at most this many values in a bare frame are read as levels.
 MAX_WHOLE_LEVELS = 20

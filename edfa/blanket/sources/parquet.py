@@ -44,8 +44,6 @@ from edfa.errors import (
 from edfa.reading import existing, first_line
 from edfa.typing import AnyArray
 
-__all__ = ["ParquetRows", "list_parquet"]
-
 ENDINGS = (".parquet", ".pq")
 MEMORY = "700MB"  # DuckDB's own limit; grouping beyond it spills to disk
 MAX_TEXTS = 100_000  # different texts of a column of numbers that are read one by one

@@ -15,8 +15,6 @@ from edfa.errors import ModelError
 from edfa.predictors.user_model.given import Given
 from edfa.typing import Float32Array, Float64Array
 
-__all__ = ["Answers", "Asked", "RowLimit"]
-
 MAX_REMEMBERED = 100_000  # rows whose answers are remembered
 COUNTING = threading.Lock()  # held while something is added to an ``Asked``
 MAX_LOOKED_UP = 4_096  # rows in one question, up to which each is looked up; more are asked about

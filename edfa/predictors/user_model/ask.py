@@ -23,8 +23,6 @@ from edfa.errors import ColumnError, ModelError, SettingError, hint
 from edfa.reading import check_items, short_message
 from edfa.typing import Float64Array, IntArray
 
-__all__ = ["ENCODED", "FittedModel"]
-
 ENCODED = "encoded"  # columns of a model that was fitted on a table's X
 BOOSTED = {  # the objectives that answer probabilities which add up to 1
     "xgboost": ("binary:logistic", "multi:softprob"),

@@ -14,8 +14,6 @@ from edfa.errors import UnreadableError
 from edfa.predictors.booster_file import check_user_booster
 from edfa.typing import AnyArray
 
-__all__ = ["check_lightgbm", "check_nodes"]
-
 LEAF = -1
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
 

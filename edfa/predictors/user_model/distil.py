@@ -16,8 +16,6 @@ from edfa.predictors.conditional import Neighbours
 from edfa.predictors.xgb import SubsetXGB
 from edfa.typing import NAN, Float32Array, Float64Array, Int64Array
 
-__all__ = ["distil", "make_hybrids"]
-
 MASKS = 32  # sets of facts that are exchanged: each is one search for near people
 MOST = 20_000  # people and hybrids to learn from
 TREES = 200

@@ -10,8 +10,6 @@ from edfa.predictors.user_model.model import UserModel
 from edfa.text import html
 from edfa.typing import NAN, Float32Array
 
-__all__ = ["Fidelity", "measure_fidelity"]
-
 MASKS = 16  # sets of known features that are drawn
 STATES = 2_000  # partly known people at most
 

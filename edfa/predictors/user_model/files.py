@@ -25,15 +25,6 @@ from edfa.predictors.user_model.trial import try_in_child
 from edfa.reading import MEGABYTE, existing, first_line, read_bytes
 from edfa.typing import Float64Array
 
-__all__ = [
-    "compare_answers",
-    "open_model",
-    "parse_model",
-    "read_like",
-    "read_model",
-    "write_model",
-]
-
 MODEL_LIMIT = 1024 * MEGABYTE
 ENDINGS = {
     ".ubj": "XGBoost",

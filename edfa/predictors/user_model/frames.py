@@ -17,8 +17,6 @@ from edfa.errors import ColumnError, DataError
 from edfa.predictors.user_model.given import Given
 from edfa.typing import AnyArray, BoolArray, Float32Array
 
-__all__ = ["FrameMaker", "Lookup", "cast_frame"]
-
 MOST_CODES = 20_000  # remembered for each column; beyond that, only those of the latest call
 
 

@@ -8,8 +8,6 @@ from typing import NamedTuple
 from edfa.data.encode import Encoder, Flag
 from edfa.data.values import as_number
 
-__all__ = ["Given", "numbers_given"]
-
 
 class Given(NamedTuple):
     """A number that encoding cannot express, because it lies beyond all that training people

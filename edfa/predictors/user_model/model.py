@@ -40,8 +40,6 @@ from edfa.predictors.xgb import SubsetXGB
 from edfa.reading import check_count, check_seed
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
-__all__ = ["PARTIAL", "UserModel", "wrap"]
-
 Partial = Literal["distilled", "completed"]
 PARTIAL = get_args(Partial)
 # training people about whom the model is asked more than once; their answers tell it from another

@@ -20,8 +20,6 @@ from edfa.errors import MissingExtraError, ModelError, UnreadableError
 from edfa.reading import MEGABYTE, RESOURCES, read_bytes, short_message
 from edfa.typing import AnyArray, Float64Array
 
-__all__ = ["ONNX_LIMIT", "OnnxModel"]
-
 ONNX_LIMIT = 1024 * MEGABYTE
 NUMBERS = {  # numpy's types of the graph's inputs
     "tensor(float)": np.float32,

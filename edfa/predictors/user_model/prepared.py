@@ -17,8 +17,6 @@ from scipy import sparse
 from edfa.predictors.user_model.frames import FrameMaker, Lookup
 from edfa.typing import AnyArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["PreparedPipeline", "prepare"]
-
 COMPARED = 512  # training people on whom answers are compared
 # people with columns of different training people on whom matrices are compared, and answers
 MIXED, ANSWERED = 2048, 64

@@ -18,8 +18,6 @@ from edfa.errors import MissingExtraError, UnreadableError
 from edfa.predictors.user_model.check_nodes import check_nodes
 from edfa.reading import MEGABYTE, parse_json, short_message
 
-__all__ = ["TRUSTED", "needs_trial", "pack", "unpack"]
-
 UNPACKED_LIMIT = 2048 * MEGABYTE
 MOST_ENTRIES = 200_000  # a forest has five for each tree
 MOST_RATIO = 200  # of the unpacked to the packed size; models have 4 to 20

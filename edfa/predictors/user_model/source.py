@@ -25,8 +25,6 @@ from edfa.predictors.user_model.prepared import PreparedPipeline, prepare
 from edfa.reading import parse_json
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["Source"]
-
 OWN, ENCODER = "own.json", "encoder.json"
 PLAIN = "biufOU"  # kinds of numpy's data types whose values JSON has
 

@@ -18,8 +18,6 @@ import pandas as pd
 from edfa.errors import MissingExtraError, ModelError, UnavailableError, UnreadableError
 from edfa.parallel import ONE_THREAD
 
-__all__ = ["SECONDS", "try_in_child"]
-
 SECONDS = 60
 MEMORY = 4 << 30  # bytes that reading and asking a model may take
 

@@ -16,8 +16,6 @@ from edfa.blanket import Blanket
 from edfa.text import html
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["Usage", "UsageReport", "permutation_usage"]
-
 PERMUTATIONS = 3
 STILL = 1e-9  # a probability that moves by no more than this does not move
 

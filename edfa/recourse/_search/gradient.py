@@ -22,8 +22,6 @@ from edfa.predictors.neural import descend
 from edfa.recourse.searcher import Candidates, SearchProblem, rank_in_case
 from edfa.typing import Float32Array, IntArray
 
-__all__ = ["Margin", "different", "robust", "starting_points"]
-
 STARTS = 3  # plans of each case to start from, beside the case itself
 STILL = 1e-3  # of the range: what moves less stays as it is
 

@@ -15,8 +15,6 @@ from scipy.stats.qmc import Sobol
 from edfa.recourse.searcher import SearchProblem
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["Noise"]
-
 BLOCK = 1024  # plans at a time whose draws are asked about
 
 

@@ -19,8 +19,6 @@ from edfa.recourse.action_set import ActionSet
 from edfa.recourse.searcher import Candidates, SearchProblem, rank_in_case
 from edfa.typing import NAN, AnyArray, BoolArray, Float32Array, Float64Array, Int32Array, IntArray
 
-__all__ = ["ChangeLayout", "SingleChanges", "interval"]
-
 Ends = tuple[Float32Array, Float32Array]
 """The least and the largest value that does, (candidates,) each; NaN: open, or not known."""
 

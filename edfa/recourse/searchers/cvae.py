@@ -31,8 +31,6 @@ from edfa.predictors.tokens import seeded
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["CVAE", "Autoencoder", "DrawNoise", "InputLayout", "generate", "train_autoencoder"]
-
 LATENT, HIDDEN, BATCH, RATE = 8, 128, 256, 2e-3
 BETA = 0.5  # the weight of the Kullback-Leibler term, after warming up
 # training steps between two checks of validity; checks; checks without a better

@@ -19,8 +19,6 @@ from edfa.recourse.searcher import Candidates, Searcher, SearchProblem, distinct
 from edfa.recourse.searchers.nearest import Nearest
 from edfa.typing import NAN, BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["DiCE", "Draws", "apart", "diverse", "draw_values", "evolve"]
-
 SIZE = 10  # individuals of a population, for each plan that is wanted
 PATIENCE = 5  # generations without a better best half
 INHERITED = 0.8  # share of genes that come from one of the two parents; the others are drawn anew

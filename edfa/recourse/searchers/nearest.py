@@ -25,8 +25,6 @@ from edfa.recourse._search.single_changes import SingleChanges
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem, rank_in_case
 from edfa.typing import NAN, BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, IntArray
 
-__all__ = ["LIMIT", "DonorSearch", "Donors", "Nearest", "Side", "combine"]
-
 Metric = Literal["euclidean", "cityblock"]
 LIMIT = 10_000  # donors
 BLOCK = 200_000  # distances at a time: few enough to stay in a processor's cache

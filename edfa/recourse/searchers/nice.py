@@ -16,8 +16,6 @@ from edfa.recourse.searcher import Candidates, Searcher, SearchProblem, rank_in_
 from edfa.recourse.searchers.nearest import LIMIT, Donors, Side
 from edfa.typing import Float32Array, Float64Array, IntArray
 
-__all__ = ["NICE"]
-
 Reward = Literal["none", "sparsity", "proximity", "plausibility"]
 REWARDS: tuple[Reward, ...] = ("none", "sparsity", "proximity", "plausibility")
 # distances from training people below this count as this: so near, nobody is more plausible

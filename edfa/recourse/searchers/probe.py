@@ -14,8 +14,6 @@ from edfa.recourse.searcher import Candidates, Searcher, SearchProblem, rank_in_
 from edfa.recourse.searchers.nearest import Nearest
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
-__all__ = ["PROBE"]
-
 FACTORS = (1.0, 1.25, 1.5, 2.0)  # times the way to go, for numbers that are too near to the border
 
 

@@ -20,8 +20,6 @@ from edfa.recourse.searchers.nearest import DonorSearch, combine
 from edfa.recourse.survival import Completions, PlannedChanges, Survival
 from edfa.typing import IntArray
 
-__all__ = ["SurvivalSearch"]
-
 
 @dataclass(eq=False, repr=False)
 class SurvivalSearch(DonorSearch):
