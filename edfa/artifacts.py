@@ -25,7 +25,7 @@ from edfa.writing import list_files, read_settled, replace_folder
 FORMAT = 1
 MANIFEST = "manifest.json"
 SEAL = "manifest_sha256"  # the entry that has the hash of all others
-LIMIT = 4096 * MEGABYTE
+MAX_FOLDER_BYTES = 4096 * MEGABYTE
 """The largest size of all parts of a folder together, in bytes."""
 MANIFEST_LIMIT = 64 * MEGABYTE
 MOST_PARTS = 100_000
@@ -305,7 +305,7 @@ def read_files(place: Path, names: Sequence[str]) -> dict[str, bytes]:
         If a file is missing, a path leads out of the folder, or there is more than ``LIMIT``.
     """
     files: dict[str, bytes] = {}
-    left = LIMIT
+    left = MAX_FOLDER_BYTES
     if len(names) > MOST_PARTS:
         raise UnreadableError(f"{place}: {len(names):,} parts are too many")
     for name in names:

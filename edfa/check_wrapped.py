@@ -19,8 +19,8 @@ from edfa.recourse.find import find_recourse
 from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.typing import NAN, Float32Array, Float64Array
 
-PEOPLE = 40  # test people at most, of whom a part is known
-MASKS = 5  # sets of known features
+MAX_PEOPLE = 40  # test people at most, of whom a part is known
+N_MASKS = 5  # sets of known features
 # how far the sums of a steady model may move with the rows that it is asked about at once
 LAST_BITS = 1e-14
 SECOND_LOOK = 16  # completions on which the survival of plans is worked out again
@@ -106,9 +106,9 @@ def _as_asked(own: FittedModel, people: Table) -> Any:
 def _partly_known(X: Float32Array) -> tuple[Float32Array, Float32Array]:  # noqa: N803
     """Some people, and the same with gaps where something is not known; both (people, features)."""
     random = np.random.default_rng(0)
-    rows = X[random.permutation(len(X))[:PEOPLE]]
-    masks = random.random((MASKS, X.shape[1])) < 0.6
-    known = masks[random.integers(MASKS, size=len(rows))]
+    rows = X[random.permutation(len(X))[:MAX_PEOPLE]]
+    masks = random.random((N_MASKS, X.shape[1])) < 0.6
+    known = masks[random.integers(N_MASKS, size=len(rows))]
     return rows, np.where(known, rows, NAN)
 
 

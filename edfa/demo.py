@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 METHOD = "eamb"
 RULES = Rules(max_months=12)  # on top of the card's: who needs a loan does not wait for years
 ALPHA = 0.2
-MOST = 40  # people who are interviewed
-ENOUGH = 2  # questions, and plans, that make an interview worth watching
+MAX_INTERVIEWED = 40  # people who are interviewed
+LEAST_QUESTIONS_AND_PLANS = 2  # questions, and plans, that make an interview worth watching
 Facts = Mapping[str, Any]
 
 
@@ -132,18 +132,23 @@ def _interest(demo: Demo) -> tuple[bool, int, int, float]:
     interview, plans = demo.interview, demo.interview.plans()
     early = interview.standing.may_act and interview.question is not None
     survival = plans[0].survival if plans else None
-    return early, min(len(demo.turns), ENOUGH), min(len(plans), ENOUGH), survival or 0.0
+    return (
+        early,
+        min(len(demo.turns), LEAST_QUESTIONS_AND_PLANS),
+        min(len(plans), LEAST_QUESTIONS_AND_PLANS),
+        survival or 0.0,
+    )
 
 
 def _refused_people(advisor: Advisor, table: Table) -> list[Facts]:
     """Test people who are refused if everything is known, and all of whose values occur in
-    training; ``MOST`` at most.
+    training; ``MAX_INTERVIEWED`` at most.
     """
     fitted, X = advisor.fitted, table.test.X  # noqa: N806
     frame = table.test.frame[list(table.schema.names)].reset_index(drop=True)
     familiar = (table.encoder.decode(X) == frame).all(axis=1).to_numpy()
     refused = fitted.predictor.predict(X) != fitted.favourable
-    people: Any = frame[familiar & refused].head(MOST).to_dict("records")
+    people: Any = frame[familiar & refused].head(MAX_INTERVIEWED).to_dict("records")
     return list(people)
 
 

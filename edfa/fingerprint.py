@@ -19,7 +19,7 @@ from edfa.errors import SettingError
 if TYPE_CHECKING:
     from edfa.recourse.plans import Plans
 
-LENGTH = 16  # hexadecimal digits
+HEX_DIGITS = 16  # hexadecimal digits
 
 
 def fingerprint(**parts: str) -> str:
@@ -29,7 +29,7 @@ def fingerprint(**parts: str) -> str:
     ...     model="xgb:1")
     True
     """
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:LENGTH]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:HEX_DIGITS]
 
 
 def identify(plans: "Plans") -> str:
@@ -98,7 +98,7 @@ def digest(part: Any) -> str:
     content = hashlib.sha256()
     for piece in _pieces(part):
         content.update(len(piece).to_bytes(8, "little") + piece)
-    return content.hexdigest()[:LENGTH]
+    return content.hexdigest()[:HEX_DIGITS]
 
 
 def _pieces(part: Any) -> Iterator[bytes]:

@@ -22,7 +22,7 @@ from edfa.errors import DataError, MismatchError, check_known
 from edfa.explanation.necessity import Support, Sweep, sweep
 from edfa.explanation.partition import Partition, members
 from edfa.predictors.base import Predictor, align
-from edfa.predictors.conditional import LIMIT, Neighbours, Sampler
+from edfa.predictors.conditional import MAX_TRAINING_PEOPLE, Neighbours, Sampler
 from edfa.predictors.user_model.given import Given
 from edfa.typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
@@ -194,7 +194,7 @@ class Background:
         from edfa.predictors.bins import Bins  # torch is slow to load, and most runs do without
 
         rows = self._training_rows
-        return Bins.of(rows[np.random.default_rng(0).permutation(len(rows))[:LIMIT]])
+        return Bins.of(rows[np.random.default_rng(0).permutation(len(rows))[:MAX_TRAINING_PEOPLE]])
 
     @property
     def _categorical(self) -> list[int]:

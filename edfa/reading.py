@@ -35,8 +35,8 @@ RESOURCES: Cache[Any] = Cache("resources", most=512)
 MEGABYTE = 1 << 20
 TEXT_LIMIT = 64 * MEGABYTE
 DEEPEST = 40  # levels of nesting that an object from outside may have
-LONGEST = 600  # characters of an error message
-SHOWN = 60  # characters of a wrong value that an error message shows
+MAX_MESSAGE_CHARACTERS = 600  # characters of an error message
+MAX_CHARACTERS_SHOWN = 60  # characters of a wrong value that an error message shows
 
 
 def existing(path: str | Path) -> Path:
@@ -299,7 +299,9 @@ def _check_part(value: Any, where: str, name: str, depth: int = 0) -> None:
 
 def one_line(message: object) -> str:
     """A message in one line that can be printed, whatever names from outside it repeats."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(message)[:LONGEST])
+    return "".join(
+        c if c.isprintable() else repr(c)[1:-1] for c in str(message)[:MAX_MESSAGE_CHARACTERS]
+    )
 
 
 def first_line(error: BaseException | None) -> str:
@@ -488,17 +490,17 @@ def shorten(value: Any) -> str:
     if getattr(value, "ndim", 0):  # an array or a column
         return f"a {type(value).__name__}"
     try:
-        text = repr(value[:SHOWN] if isinstance(value, str | bytes) else value)
+        text = repr(value[:MAX_CHARACTERS_SHOWN] if isinstance(value, str | bytes) else value)
     except (ValueError, RecursionError):  # an endless number, or a list in itself
         text = f"a {type(value).__name__}"
     text = " ".join(text.split())
-    return text if len(text) <= SHOWN + 2 else text[:SHOWN] + "…"
+    return text if len(text) <= MAX_CHARACTERS_SHOWN + 2 else text[:MAX_CHARACTERS_SHOWN] + "…"
 
 
 def _name(key: Any) -> str:
     """A key, or a position in a list, as an error message names it, in one line."""
     name = str(key)
-    return name if name.isprintable() and len(name) <= SHOWN else shorten(name)
+    return name if name.isprintable() and len(name) <= MAX_CHARACTERS_SHOWN else shorten(name)
 
 
 def _explain(problem: Any, cls: type[Any], where: str) -> str:

@@ -35,7 +35,7 @@ from edfa_serve.settings import WebSettings
 from edfa_serve.store import InterviewStore
 
 LOG = logging.getLogger("edfa_serve")
-SECONDS = 3600.0
+SECONDS_BETWEEN_EXPIRIES = 3600.0
 THREADS = 4  # that work for requests at a time; more would only wait for each other
 ABOUT = """What to ask a person next, what they can change, and when they may act.
 
@@ -58,7 +58,7 @@ async def _forget_old(store: InterviewStore, settings: WebSettings) -> None:
                 LOG.info("expired=%d", gone)
         except EdfaError as error:  # the database is away; the next time it may be back
             LOG.warning("expiry failed: %s", type(error).__name__)
-        await asyncio.sleep(SECONDS * random.uniform(0.9, 1.1))  # noqa: S311
+        await asyncio.sleep(SECONDS_BETWEEN_EXPIRIES * random.uniform(0.9, 1.1))  # noqa: S311
 
 
 def create_app(service: Service, settings: WebSettings | None = None) -> FastAPI:

@@ -24,7 +24,7 @@ from edfa_serve.store import ConflictError, StoredInterview, utc_now
 
 TEXTS = {"officer": 200, "credit": 300, "counter_offer": 500}  # characters
 REASON = 300  # characters
-AHEAD = timedelta(days=1)  # the operator's day may have begun already
+MAX_TIME_AHEAD = timedelta(days=1)  # the operator's day may have begun already
 
 
 def read_taken(given: Mapping[str, Any]) -> Taken:
@@ -50,7 +50,7 @@ def read_taken(given: Mapping[str, Any]) -> Taken:
         raise SettingError("action is missing: refused or incomplete")
     if taken.date is None:
         raise SettingError("date is missing: the day of the decision; deadlines run from it")
-    if taken.date > (utc_now() + AHEAD).date():
+    if taken.date > (utc_now() + MAX_TIME_AHEAD).date():
         raise SettingError(f"date: {taken.date} is still to come")
     for name, most in TEXTS.items():
         if len(getattr(taken, name)) > most:
@@ -121,7 +121,7 @@ def _check(session: Session, record: StoredInterview, taken: Taken) -> None:
     """Raise SettingError or DataError if the decision cannot be about this interview, or a letter
     could not say it.
     """
-    if taken.date is not None and taken.date < (record.began - AHEAD).date():
+    if taken.date is not None and taken.date < (record.began - MAX_TIME_AHEAD).date():
         raise SettingError(f"date: the interview began later, on {record.began.date()}")
     texts = {
         "reasons": " ".join(taken.reasons),

@@ -15,10 +15,10 @@ from edfa.errors import FactError
 from edfa.text import phrases
 from edfa_serve.wording import Wording
 
-FEW = 6  # levels that are shown as radio buttons; more are a list to choose from
+MAX_RADIO_BUTTONS = 6  # levels that are shown as radio buttons; more are a list to choose from
 GAP = "?"  # what a form sends for "I don't know"; levels and codes carry a sign before them
 LEVEL, CODE = "=", "#"
-LONGEST = 60  # letters of a number
+MAX_NUMBER_CHARACTERS = 60  # letters of a number
 GERMAN = re.compile(r"([^\d.,]*)(\d{1,3}(?:\.\d{3})+|\d+)(,\d*)?([^\d.,]*)")
 Kind = Literal["radios", "select", "number"]
 Given = Mapping[str, str]  # what a form sent, by the name of its fields
@@ -132,7 +132,7 @@ def make_field(
         choices = _choosable(wording, column, name, text)
         if optional:
             choices.append(Choice("", wording("field.rather_not"), not text))
-        kind: Kind = "radios" if len(column.levels) <= FEW else "select"
+        kind: Kind = "radios" if len(column.levels) <= MAX_RADIO_BUTTONS else "select"
         return Field(kind=kind, choices=tuple(choices), **common)
     state = given.get(f"{key}~", "")
     states = _choosable(wording, column, name, state)
@@ -279,7 +279,7 @@ def read_number(text: str, wording: Wording, label: str, example: float = 12) ->
     if wording.language == "de" and (match := GERMAN.fullmatch(written)):
         before, whole, decimals, after = match.groups()
         written = f"{before}{whole.replace('.', '')}{(decimals or '').replace(',', '.')}{after}"
-    number = parse_number(written) if len(written) <= LONGEST else None
+    number = parse_number(written) if len(written) <= MAX_NUMBER_CHARACTERS else None
     if number is None:
         raise not_a_number(wording, label, example)
     return number

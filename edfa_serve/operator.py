@@ -32,11 +32,11 @@ from edfa_serve.security import (
 )
 from edfa_serve.service import Service, retry
 from edfa_serve.settings import WebSettings
-from edfa_serve.statistics import LEAST, Summary, groups_of, hide_small, summarise
+from edfa_serve.statistics import LEAST_PEOPLE_IN_A_CELL, Summary, groups_of, hide_small, summarise
 from edfa_serve.store import ConflictError, StoredInterview, UnknownInterviewError, utc_now
 
 MOST_FIELDS = 20
-DAYS = 30  # that are counted
+DAYS_COUNTED = 30  # that are counted
 FRESH = 10.0  # seconds that counts are shown before interviews are counted again
 router = APIRouter(include_in_schema=False)
 ID = 64  # characters of an interview's id, at most
@@ -102,7 +102,7 @@ class Counted:
                 fitted = self._service.advisor.fitted
                 good = fitted.schema.classes[fitted.favourable]
                 self._summary = summarise(
-                    self._service.store.records(utc_now() - timedelta(days=DAYS)),
+                    self._service.store.records(utc_now() - timedelta(days=DAYS_COUNTED)),
                     groups_of(fitted.schema, fitted.promise.groups),
                     {*fitted.schema.classes} - {good},
                 )
@@ -147,12 +147,12 @@ def _overview(summary: Summary, fitted: FittedAdvisor, settings: WebSettings) ->
     """What the template of the view shows."""
     certificates = {label or "": made for label, made in fitted.promise.certificates.items()}
     labels = {feature.name: feature.title for feature in fitted.schema}
-    now, hidden, steps = utc_now(), [f"fewer than {LEAST}", "", ""], summary.steps
+    now, hidden, steps = utc_now(), [f"fewer than {LEAST_PEOPLE_IN_A_CELL}", "", ""], summary.steps
     return {
         "summary": summary,
-        "days": DAYS,
+        "days": DAYS_COUNTED,
         "seconds": round(FRESH),
-        "least": LEAST,
+        "least": LEAST_PEOPLE_IN_A_CELL,
         "fitted": fitted,
         "labels": labels,
         "due_rows": [

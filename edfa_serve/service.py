@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from edfa.advice.advisor import Advisor
 from edfa.advice.assessment import Assessment
-from edfa.advice.interview import STATES, Interview
+from edfa.advice.interview import STATES_IN_MEMORY, Interview
 from edfa.advice.receipt import Receipt
 from edfa.cache import Cache
 from edfa.data.rules import Overlay
@@ -275,7 +275,7 @@ class Service:
         self.advisor, self.store, self.key = advisor, store, key
         self._held: Cache[Session] = Cache("interviews", HELD)
         self._locks = [threading.Lock() for _ in range(LOCKS)]  # each of many interviews
-        self._states: Cache[Assessment] = Cache("interviews", STATES)
+        self._states: Cache[Assessment] = Cache("interviews", STATES_IN_MEMORY)
         self.certify_later = CalibrationThread()
 
     def begin(

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from edfa.data.schema import Schema
 from edfa_serve.store import StoredInterview, utc_now
 
-LEAST = 20  # people in a cell that is shown
+LEAST_PEOPLE_IN_A_CELL = 20  # people in a cell that is shown
 CLOCK = timedelta(days=30)  # for a letter, since a refusal was shown
 MOST_DUE = 50  # letters that are listed
 MOST_LEVELS = 50  # of a group
@@ -193,7 +193,7 @@ def hide_small(levels: Mapping[str, list[int]]) -> dict[str, list[int] | None]:
     >>> hide_small({"a": [50, 9, 1], "b": [30, 2, 0], "c": [3, 1, 0]})
     {'a': [50, 9, 1], 'b': None, 'c': None}
     """
-    shown = {level: cell for level, cell in levels.items() if cell[0] >= LEAST}
+    shown = {level: cell for level, cell in levels.items() if cell[0] >= LEAST_PEOPLE_IN_A_CELL}
     if len(levels) - len(shown) == 1 and shown:
         del shown[min(shown, key=lambda level: shown[level][0])]
     return {level: shown.get(level) for level in levels}

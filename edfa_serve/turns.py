@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-LONGEST = 0.2  # seconds after which nobody waits any more for the one whose turn it is
+MAX_WAIT_SECONDS = 0.2  # seconds after which nobody waits any more for the one whose turn it is
 
 
 class Turns:
@@ -38,7 +38,7 @@ class Turns:
     (True, True)
     """
 
-    def __init__(self, longest: float = LONGEST) -> None:
+    def __init__(self, longest: float = MAX_WAIT_SECONDS) -> None:
         self.longest, self.taken = longest, False
         self._lock, self._since, self._thread = threading.Lock(), 0.0, threading.local()
         self._waiting: deque[threading.Lock] = deque()  # each is opened when it is one's turn

@@ -148,3 +148,25 @@ def test_a_folder_says_in_some_lines_what_lives_there_and_names_files_that_are_t
     named = re.findall(r"``(\w+\.(?:py|pyi))``", said)
     assert named
     assert not [name for name in named if not (folder / name).is_file()]
+
+
+def test_no_module_class_or_constant_has_a_name_that_says_nothing():
+    """Words that need the caller to be understood, and constants that do not say what they limit."""
+    vague = {"kept", "told", "whoever", "whom", "crew"}
+    constants = {"ROWS", "FEW", "MANY", "MOST", "LIMIT", "BLOCK", "ENOUGH", "LARGEST", "LONGEST"}
+    found = []
+    for package in ("edfa", "edfa_serve", "edfa_studies"):
+        for file in sorted((ROOT / package).rglob("*.py")):
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            classes = [n.name for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+            words = {w.lower() for c in classes for w in re.findall("[A-Z][a-z]+", c)}
+            names = {
+                name.id
+                for node in tree.body
+                if isinstance(node, ast.Assign | ast.AnnAssign)
+                for name in ast.walk(node)
+                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+            }
+            wrong = vague & (words | {*file.stem.split("_")}) | constants & names
+            found += [f"{file.relative_to(ROOT)}: {word}" for word in sorted(wrong)]
+    assert not found

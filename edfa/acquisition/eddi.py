@@ -32,7 +32,7 @@ LATENT, SET, HIDDEN = 10, 32, 128
 # A column of at most this many knots has a softmax over them, any other is Gaussian.
 MAX_LEVELS = 16
 SPREAD = 1.7  # half of the scale that ranks among knots are brought to
-ROWS = 60_000  # number of rows encoded at once
+ROWS_ENCODED_AT_ONCE = 60_000  # number of rows encoded at once
 
 
 class _Belief(NamedTuple):
@@ -150,7 +150,7 @@ class EDDI(LearnedPolicy):
     def _score(self, people: People, positions: Tensor, mask: Tensor) -> Tensor:
         if self.reward == "label":
             return torch.from_numpy(expected_information(people, people.askable, self))
-        size = max(1, ROWS // (self.samples * positions.shape[1]))
+        size = max(1, ROWS_ENCODED_AT_ONCE // (self.samples * positions.shape[1]))
         parts = (torch.split(part, size) for part in (positions, mask))
         return torch.cat([self._rewards(*part) for part in zip(*parts, strict=True)])
 

@@ -22,7 +22,7 @@ from edfa.typing import NAN, BoolArray, Float32Array, Float64Array, Int64Array, 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SHOWN = 20  # people in a notebook
+PEOPLE_SHOWN = 20  # people in a notebook
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,14 +208,14 @@ class Trajectory(HasBackground):
         """
         people, favourable = len(self.person), self.schema.favourable
         rows = []
-        for i, (first, last) in enumerate(zip(self.first[:SHOWN], self.last, strict=False)):
+        for i, (first, last) in enumerate(zip(self.first[:PEOPLE_SHOWN], self.last, strict=False)):
             before, after = self._favourable[[first, last]]
             decision, asked = self.schema.classes[self.decision[last]], " → ".join(self.order(i))
             chances = f"{before:.0%} → {after:.0%}"
             spent = f"{self.spent[last]:g}"
             rows.append([int(self.person[i]), asked or "nothing", spent, chances, decision])
         head = [">person", "asked, in order", ">spent", f">chance of {favourable}", "decision"]
-        more = f", of which {SHOWN} are shown" if people > SHOWN else ""
+        more = f", of which {PEOPLE_SHOWN} are shown" if people > PEOPLE_SHOWN else ""
         figure = [html.figure(self.draw, "What each answer changed")] if people == 1 else []
         return html.fragment(*figure, html.table(head, rows, f"{repr(self)[1:-1]}{more}"))
 

@@ -16,7 +16,7 @@ import numpy as np
 from edfa.acquisition.greedy import Greedy
 from edfa.acquisition.loop import budget_amount, next_question
 from edfa.acquisition.survival import SurvivalPolicy
-from edfa.advice.fitted import NEVER, FittedAdvisor
+from edfa.advice.fitted import NEVER_ACTS, FittedAdvisor
 from edfa.certification.replay import signal_of, uncertainty
 from edfa.data.encode import Levels, Measure
 from edfa.data.rules import NO_OVERLAY, Overlay
@@ -31,7 +31,7 @@ from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.recourse.survival import Completions
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
-FEW = 16  # people of whom everything is read off one sweep
+FEW_PEOPLE = 16  # people of whom everything is read off one sweep
 # rows, about, that a user model is asked to say what can turn one person's decision
 SWEPT = 100_000
 Assess = Callable[[Float32Array], "Assessment"]
@@ -103,7 +103,7 @@ class Assessment:
     @cached_property
     def explained(self) -> People:
         """The people; if they are few, with the sweep that answers everything in one model call."""
-        people = self.people.with_sweep() if 0 < len(self) <= FEW else self.people
+        people = self.people.with_sweep() if 0 < len(self) <= FEW_PEOPLE else self.people
         if self.shares is None:
             return people
         # Its view may see a person otherwise than most completions: nobody is told that they are
@@ -274,7 +274,7 @@ class Assessment:
             return np.full(len(self), np.nan)
         signal = signal_of(plans, watched, self.explained.probabilities)
         signal = np.where(plans.legal, signal, np.nan)
-        return np.where(self.fitted.lacks_need(self.explained, signal), NEVER, signal)
+        return np.where(self.fitted.lacks_need(self.explained, signal), NEVER_ACTS, signal)
 
     def stops(self, tau: float, k: int | None = None) -> BoolArray:
         """Who is stopped here by the rule "act at the first plan whose signal is at most tau", if

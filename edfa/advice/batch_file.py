@@ -28,7 +28,7 @@ from edfa.reading import existing, sha256_of
 from edfa.typing import IntArray
 from edfa.writing import check_writable
 
-BLOCK = 10_000  # rows that are read, and put in order, at a time
+ROWS_PER_BLOCK = 10_000  # rows that are read, and put in order, at a time
 CHUNK, SECONDS = 1_000, 5.0  # people in a part at most, and about how long one may take
 FIRST = 200  # people in a part before it is known how long they take
 Progress = Callable[[int, int], None]
@@ -130,7 +130,7 @@ def _identity(fitted: FittedAdvisor, k: int, overlays: OverlayCells) -> dict[str
     return {
         "k": k,
         "overlay_column": overlays if isinstance(overlays, str) else None,
-        "block": BLOCK,
+        "block": ROWS_PER_BLOCK,
         "columns": COLUMNS,
         "advisor": fitted.fingerprint,
         "certificate": fitted.promise.certificate_id,
@@ -217,7 +217,7 @@ class _Run:
         ``_advise``: what is known of them, their overlays, and the number of plans.
         """
         for source in sources:
-            for frame in chunks(source, BLOCK, self.fitted.schema):
+            for frame in chunks(source, ROWS_PER_BLOCK, self.fitted.schema):
                 first = self.counts["people"]
                 self.counts["people"] += len(frame)
                 cells = _cells(overlays, frame, first)

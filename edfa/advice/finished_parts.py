@@ -29,7 +29,7 @@ from edfa.writing import atomic_file, locked
 
 # of a part: its block, its first row, its hash
 NAME = re.compile(r"(\d{8,})\.(\d{12,})\.([0-9a-f]{64})\.parquet")
-LIMIT = 1024 * MEGABYTE  # of a part
+MAX_PART_BYTES = 1024 * MEGABYTE  # of a part
 
 
 class Block(NamedTuple):
@@ -158,7 +158,7 @@ class FinishedParts:
         name.
         """
         name = NAME.fullmatch(path.name)
-        content = read_bytes(path, LIMIT)
+        content = read_bytes(path, MAX_PART_BYTES)
         if name is None or name[3] != self._digest(block, int(name[2]), content):
             raise UnreadableError(f"{path} is no part of this run, or was changed")
         return decode_part(content)

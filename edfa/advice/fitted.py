@@ -36,7 +36,7 @@ from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.typing import BoolArray, Float32Array, Float64Array, ObjectArray
 
 FINAL_SURVIVAL = 0.95  # that a plan needs after the last of several questions
-NEVER = 2.0  # the signal of who may not act; all others are at most 1
+NEVER_ACTS = 2.0  # the signal of who may not act; all others are at most 1
 NOT_RECORDED = "not recorded"  # the group of people whose value is truly missing
 
 

@@ -56,11 +56,12 @@ if TYPE_CHECKING:
 
 VERSION = 1  # of ``Interview.to_json``
 K = 3  # plans that are offered
-STATES = 512  # assessments in memory, which interviews of people with the same facts share
+# assessments in memory, which interviews of people with the same facts share
+STATES_IN_MEMORY = 512
 Kind = Literal["start", "answer", "decline"]
-LONGEST = 10_000  # characters of one answer
+MAX_ANSWER_CHARACTERS = 10_000  # characters of one answer
 LONGEST_NAME = 60  # characters of an unknown name that are repeated
-LARGEST = 10**300  # nothing is counted that far, and a float still holds it
+LARGEST_NUMBER = 10**300  # nothing is counted that far, and a float still holds it
 
 
 @dataclass(frozen=True)
@@ -222,10 +223,10 @@ class AnswerLog:
         if plain is None or isinstance(plain, bool):
             return plain
         if isinstance(plain, str):
-            if len(plain) > LONGEST or not is_unicode(plain):
+            if len(plain) > MAX_ANSWER_CHARACTERS or not is_unicode(plain):
                 raise FactError(
-                    f"{name}: an answer is text of at most {LONGEST:,} characters, all of "
-                    "them whole"
+                    f"{name}: an answer is text of at most {MAX_ANSWER_CHARACTERS:,} characters, "
+                    "all of them whole"
                 )
             return str.__str__(plain)
         if not isinstance(plain, int | float):
@@ -233,7 +234,7 @@ class AnswerLog:
                 f"{name}: {'a word' if self.schema[name].words else 'a number'} is "
                 f"needed, not {_kind(plain)}"
             )
-        if isinstance(plain, int) and not -LARGEST < plain < LARGEST:
+        if isinstance(plain, int) and not -LARGEST_NUMBER < plain < LARGEST_NUMBER:
             raise FactError(f"{name}: a number is needed that is not as large")
         if isinstance(plain, float) and not isfinite(plain):
             if np.isnan(plain):
@@ -267,7 +268,7 @@ def _as_text(value: Any) -> str:
         text = str(value)
     except Exception:  # whatever somebody else's object does
         text = _kind(value)
-    return text[:LONGEST].encode(errors="replace").decode()
+    return text[:MAX_ANSWER_CHARACTERS].encode(errors="replace").decode()
 
 
 @dataclass(frozen=True)
@@ -391,7 +392,9 @@ class Interview:
         self.certify_later = certify_later
         # whether they may act, after the events of a log
         self._stood: tuple[AnswerLog, tuple[Standing, Certificate | None]] | None = None
-        self._states: Cache[Assessment] = Cache("interviews", STATES) if states is None else states
+        self._states: Cache[Assessment] = (
+            Cache("interviews", STATES_IN_MEMORY) if states is None else states
+        )
 
     def begin(self, facts: Mapping[str, Any]) -> "Interview":
         """Tell what is known from the start.

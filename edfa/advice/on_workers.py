@@ -30,7 +30,7 @@ from edfa.workers import SerialExecutor, Workers, hand_out, open_workers
 
 Task = TypeVar("Task")
 Args = tuple[Any, ...]
-PEOPLE = 200  # calibration people a worker is handed at a time
+PEOPLE_PER_TASK = 200  # calibration people a worker is handed at a time
 Work = Callable[..., Any]
 """Called with the advisor and a task's arguments; it returns something other than None."""
 
@@ -129,8 +129,8 @@ def roll_out_remote(
     parts: dict[int, Records] = {}
     judge = draw_judges(fitted, X)
     tasks = (
-        (first, (X[first : first + PEOPLE], judge[first : first + PEOPLE]))
-        for first in range(0, len(X), PEOPLE)
+        (first, (X[first : first + PEOPLE_PER_TASK], judge[first : first + PEOPLE_PER_TASK]))
+        for first in range(0, len(X), PEOPLE_PER_TASK)
     )
     for first, records in results(fitted, ask_and_judge, tasks, workers):
         parts[first] = replace(records, person=records.person + first)

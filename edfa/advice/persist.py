@@ -21,8 +21,8 @@ from edfa.advice.evaluation import AdvisorEvaluation
 from edfa.advice.fitted import Ending, FittedAdvisor, Promise, identify_advisor
 from edfa.advice.receipt import versions
 from edfa.artifacts import (
-    LIMIT,
     MANIFEST,
+    MAX_FOLDER_BYTES,
     Folder,
     check_arrays,
     check_replaceable,
@@ -70,7 +70,7 @@ def people_to_parquet(frame: pd.DataFrame) -> bytes:
     return content.getvalue()
 
 
-def people_from_parquet(content: bytes, name: str, limit: int = LIMIT) -> pd.DataFrame:
+def people_from_parquet(content: bytes, name: str, limit: int = MAX_FOLDER_BYTES) -> pd.DataFrame:
     """The rows that ``people_to_parquet`` wrote.
 
     Parameters
@@ -136,7 +136,7 @@ def _written_out(column: Any) -> int:
     )
 
 
-ROWS = "calibration.safetensors"
+CALIBRATION_FILE = "calibration.safetensors"
 NOUNS: dict[str, Any] = {  # by the name of their JSON file
     "schema": Schema,
     "encoder": Encoder,
@@ -337,7 +337,7 @@ def _write_parts(
         fitted.searcher.committee.to_folder(partial / "committee")
     if fitted.judges is not None:
         fitted.judges.to_folder(partial / "judges")
-    (partial / ROWS).write_bytes(save_arrays({"X": fitted.calibration}))
+    (partial / CALIBRATION_FILE).write_bytes(save_arrays({"X": fitted.calibration}))
 
 
 def _assemble(
@@ -359,8 +359,8 @@ def _assemble(
     made = [nouns["certificate"], nouns["certificates"]]
     if None not in made:
         raise UnreadableError("it has a certificate for all people and certificates of groups")
-    arrays = load_arrays(saved.files[ROWS], ROWS)
-    check_arrays(arrays, {"X": ("f", None, len(schema))}, ROWS)
+    arrays = load_arrays(saved.files[CALIBRATION_FILE], CALIBRATION_FILE)
+    check_arrays(arrays, {"X": ("f", None, len(schema))}, CALIBRATION_FILE)
     origin = manifest["table"]
     frame = people_from_parquet(saved.files["train.parquet"], "train.parquet")
     if list(frame.columns) != [*schema.names, schema.target] or encoder.names != schema.names:

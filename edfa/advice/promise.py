@@ -30,7 +30,7 @@ from sklearn.utils import gen_batches
 from edfa.acquisition.loop import run_policy
 from edfa.acquisition.trajectory import Trajectory
 from edfa.advice.calibration_people import CalibrationPeople, row_keys
-from edfa.advice.fitted import NEVER, FittedAdvisor
+from edfa.advice.fitted import NEVER_ACTS, FittedAdvisor
 from edfa.cache import Cache
 from edfa.certification.certificate import Certificate, GroupCertificates, by_group
 from edfa.certification.rcps import RecourseCertifier, choose_anchor
@@ -47,9 +47,10 @@ from edfa.recourse.plans import Plans
 from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.typing import NAN, BoolArray, Float32Array, IntArray
 
-WORTH = 1.25  # times the cost of the cheapest promise that a stronger one may cost
+MAX_COST_RATIO = 1.25  # times the cost of the cheapest promise that a stronger one may cost
 DRY_RUN_PEOPLE = 1_000  # training people on whom a promise is tried out
-ENOUGH, ENOUGH_TRAINING = 250, 80  # people who could act, for a state's tests and its dry run
+# people who could act, for a state's tests and its dry run
+CALIBRATION_ACTORS, TRAINING_ACTORS = 250, 80
 MOST_REFUSED, MOST_REFUSED_TRAINING = 600, 200  # among whom they are looked for
 PEOPLE_AT_A_TIME = 100  # for whom plans are searched together
 NOTHING_ASKED = (
@@ -310,7 +311,7 @@ def judge_plans(
     last_of_several = ~first & np.append(first[1:], True)
     held = promise.lacks_final_survival(records.signal, last_of_several) | ~records.legal
     held |= fitted.lacks_need(plans.people, np.where(held, np.nan, records.signal))
-    watched = np.where(held, NEVER, records.signal)
+    watched = np.where(held, NEVER_ACTS, records.signal)
     return replace(records, signal=watched, signal_name=ending.signal)
 
 
@@ -477,7 +478,11 @@ def choose_reference(
     """
     costs = {name: _expected_cost(fitted, part, n) for name, part in records.items()}
     least = min(costs.values())
-    worth = [name for name in REFERENCES if name in costs and costs[name] <= WORTH * least < np.inf]
+    worth = [
+        name
+        for name in REFERENCES
+        if name in costs and costs[name] <= MAX_COST_RATIO * least < np.inf
+    ]
     return worth[0] if worth else REFERENCES[-1]
 
 
@@ -708,6 +713,6 @@ def _certify_state(fitted: FittedAdvisor, state: State, progress: Progress | Non
         raise DataError(f"there are no calibration people in the group {state.group!r}")
     tried = None
     if len(training):
-        tried = observe(dry, state, training, ENOUGH_TRAINING, MOST_REFUSED_TRAINING)
-    records = observe(fitted, state, calibration, ENOUGH, MOST_REFUSED, progress)
+        tried = observe(dry, state, training, TRAINING_ACTORS, MOST_REFUSED_TRAINING)
+    records = observe(fitted, state, calibration, CALIBRATION_ACTORS, MOST_REFUSED, progress)
     return certify(fitted, state, records, tried)

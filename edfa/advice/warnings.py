@@ -18,7 +18,7 @@ DECIDES = 0.99  # AUROC from which on a single feature is suspected to know the 
 NEARLY_ALL = 0.98  # accuracy from which on a blanket of one feature is
 FEW_PEOPLE, FEW_SHARE = 10, 0.01
 MANY_LEVELS = 10
-BINS = 32
+N_BINS = 32
 # Words of columns that are filled in once the outcome is known.
 AFTERWARDS = frozenset(
     "recovered recovery recoveries chargeoff charged writeoff outcome result decision verdict "
@@ -74,7 +74,7 @@ def _cells(codes: Float32Array, feature: Feature) -> IntArray:
         The feature on the card.
     """
     if feature.kind == "continuous":
-        quantiles = np.quantile(codes, np.linspace(0, 1, BINS + 1)[1:-1], method="lower")
+        quantiles = np.quantile(codes, np.linspace(0, 1, N_BINS + 1)[1:-1], method="lower")
         edges, times = np.unique(quantiles, return_counts=True)
         own = np.isin(codes, edges[times > 1])  # a number that many have is a cell of its own
         codes = (2 * np.searchsorted(edges, codes, side="left") + own).astype(np.float32)

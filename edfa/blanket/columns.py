@@ -31,7 +31,7 @@ MAX_HALVINGS = 4
 QUARTILE_STEPS = [30, 60, 90]
 TAIL_STEPS = [3, 12, 108, 117]
 MODE_SHARE = 0.3  # a value this frequent gets an indicator of its own (capital gain: 0)
-CLIP = 4.0  # standard deviations
+MAX_STANDARD_DEVIATIONS = 4.0  # standard deviations
 # Distance of the outer hundredths from the median, in distances of the nearer quartile.
 HEAVY_TAIL = 8.0
 MAX_CATEGORICAL_LEVELS = 5  # of an ordinal feature that is tested as a categorical one
@@ -312,7 +312,9 @@ class ContinuousColumn:
             points, index, ties = np.unique(grid, return_inverse=True, return_counts=True)
             return points, np.bincount(index, weights=scores) / ties  # ties share their mean score
         mean, deviation = grid.mean(), grid.std()
-        return np.array([mean - CLIP * deviation, mean + CLIP * deviation]), np.array([-CLIP, CLIP])
+        return np.array(
+            [mean - MAX_STANDARD_DEVIATIONS * deviation, mean + MAX_STANDARD_DEVIATIONS * deviation]
+        ), np.array([-MAX_STANDARD_DEVIATIONS, MAX_STANDARD_DEVIATIONS])
 
     @cached_property
     def mode(self) -> float | None:

@@ -143,7 +143,7 @@ def _expected_p_values(
     return np.asarray(special.betainc(people - losses, losses + 1, 1 - alpha))
 
 
-SHOWN = 200  # points of a curve that a certificate keeps
+CURVE_POINTS = 200  # points of a curve that a certificate keeps
 
 
 def issue(blank: Certificate, result: FixedSequenceResult) -> Certificate:
@@ -221,7 +221,11 @@ def _shown_points(result: FixedSequenceResult) -> tuple[Point, ...]:
     one after it.
     """
     curve, last = result.curve, len(result.curve.tau) - 1
-    room = SHOWN if result.test.bound != "wsr" else int(np.clip(200_000 // curve.n, 20, SHOWN))
+    room = (
+        CURVE_POINTS
+        if result.test.bound != "wsr"
+        else int(np.clip(200_000 // curve.n, 20, CURVE_POINTS))
+    )
     thinned = np.linspace(0, last, min(room, last + 1)).astype(np.int64)
     shown = curve.tau[thinned] if result.grid_free else result.thresholds
     after = curve.tau[min(result.point + 1, last)]

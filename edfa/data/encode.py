@@ -34,7 +34,7 @@ import pandas as pd
 
 from edfa.data.schema import Feature, Schema
 from edfa.data.values import (
-    LARGEST,
+    LARGEST_NUMBER,
     as_number,
     as_word,
     check_present,
@@ -45,7 +45,7 @@ from edfa.data.values import (
     to_words,
 )
 from edfa.errors import ColumnError, DataError, FactError, UnknownNameError, hint
-from edfa.reading import SHOWN, shorten
+from edfa.reading import MAX_CHARACTERS_SHOWN, shorten
 from edfa.typing import NAN, BoolArray, Float32Array, Float64Array
 
 # a range is at most so many steps of the scale wide: float32 tells a state from the value above it
@@ -234,9 +234,9 @@ class Measure(_Column):
         states = _find_states(values, feature)
         known = values[values.notna() & ~values.isin(states)].to_numpy(float)
         known = known if len(known) else np.zeros(1)
-        if not (np.abs(known) <= LARGEST).all():
+        if not (np.abs(known) <= LARGEST_NUMBER).all():
             raise ColumnError(
-                f"column {feature.name!r} is infinite, or beyond {LARGEST:g}, in some row"
+                f"column {feature.name!r} is infinite, or beyond {LARGEST_NUMBER:g}, in some row"
             )
         ends = [end for end in feature.range or () if math.isfinite(end)]
         low, high = float(min([known.min(), *ends])), float(max([known.max(), *ends]))
@@ -493,7 +493,9 @@ class Levels(_Column):
     def _never_seen(self, answer: str | float) -> FactError:
         shown = [level if isinstance(level, str) else exact(level) for level in self.levels]
         text = answer if isinstance(answer, str) else exact(answer)
-        return FactError(f"{self.name}: no level {shorten(text)}{hint(text[:SHOWN], shown)}")
+        return FactError(
+            f"{self.name}: no level {shorten(text)}{hint(text[:MAX_CHARACTERS_SHOWN], shown)}"
+        )
 
     @cached_property
     def _values(self) -> dict[float, Any]:

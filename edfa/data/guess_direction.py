@@ -11,7 +11,7 @@ from edfa.data.schema import Direction
 from edfa.typing import BoolArray, Float64Array, Int64Array
 
 CLEAR = 1e-3  # the largest p-value of a correlation that is proposed
-BINS = 10
+N_BINS = 10
 ERRORS = 2.0  # standard errors that the share of favourable outcomes may fall back by on its way up
 
 
@@ -59,7 +59,7 @@ def _bins(numbers: Float64Array) -> Int64Array:
     """The position of each number, (rows,), among tenths of the rows; every bin has a row, equal
     numbers share one.
     """
-    edges = np.unique(np.quantile(numbers, np.linspace(0, 1, BINS + 1)[1:-1], method="lower"))
+    edges = np.unique(np.quantile(numbers, np.linspace(0, 1, N_BINS + 1)[1:-1], method="lower"))
     return np.unique(np.searchsorted(edges, numbers, side="left"), return_inverse=True)[1].astype(
         np.int64
     )

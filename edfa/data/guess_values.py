@@ -13,7 +13,7 @@ GAPS = frozenset(("", "na", "n/a", "n.a.", "#n/a", "nan", "null", "?", "-", "--"
 GAPS_AMONG_NUMBERS = GAPS | frozenset(
     ("none", "missing", "unknown", "not available", "not recorded", ".", "*")
 )
-MOSTLY = 0.9  # the share of numbers from which on a column is meant to hold numbers
+LEAST_SHARE_OF_NUMBERS = 0.9  # the share of numbers from which on a column is meant to hold numbers
 MOST_STEPS = 30  # levels that an ordinal feature of words has at most
 
 # Each group of words is one step; words of one step never stand in for each other within a column.
@@ -173,7 +173,7 @@ def _spoilt_numbers(rest: pd.Series, numbers: pd.Series, share: float, words: li
             f"numbers such as {odd.iloc[0]!r}, which could be read in two ways; "
             "write them with a decimal point only"
         )
-    if share >= MOSTLY and len(words) > MOST_STEPS:
+    if share >= LEAST_SHARE_OF_NUMBERS and len(words) > MOST_STEPS:
         return (
             f"numbers, but row {odd.index[0]} says {odd.iloc[0]!r}; "
             "correct it, or list it under `missing`"

@@ -19,7 +19,7 @@ from edfa.data.guess_names import guess_from_name, is_code, is_date_name
 from edfa.data.guess_values import Reading, is_gap, order_of, read_values, yes_or_no
 from edfa.data.schema import Feature, Schema
 from edfa.data.table import Table
-from edfa.data.values import LARGEST, check_columns, to_pandas, to_words
+from edfa.data.values import LARGEST_NUMBER, check_columns, to_pandas, to_words
 from edfa.errors import ColumnError, TargetError, hint
 
 MOST_CLASSES = 20
@@ -200,8 +200,8 @@ def _read(values: pd.Series, name: str, labels: frozenset[str]) -> Reading:
     numbers = reading.column
     if reading.reason or numbers.dtype.kind not in "iuf":
         return reading
-    if (np.abs(numbers.to_numpy(float)) > LARGEST).any():
-        return replace(reading, reason=f"infinite, or beyond {LARGEST:g}, in some rows")
+    if (np.abs(numbers.to_numpy(float)) > LARGEST_NUMBER).any():
+        return replace(reading, reason=f"infinite, or beyond {LARGEST_NUMBER:g}, in some rows")
     if is_date_name(name) and _packed_dates(numbers.dropna()):
         return replace(reading, reason="a date; turn it into a number of days or years first")
     if len(numbers) > FEW_ROWS and numbers.dtype.kind in "iu":

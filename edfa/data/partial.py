@@ -13,9 +13,9 @@ import pandas as pd
 from edfa.data.encode import Encoder, Flag, Levels, Measure
 from edfa.data.schema import Schema
 from edfa.data.values import (
+    LARGEST_EXACT_INTEGER,
     PLAIN,
     ROW_ERROR,
-    WHOLE,
     as_word,
     check_names,
     find_gaps,
@@ -170,7 +170,7 @@ def _as_told(cell: Any, words: bool) -> Any:
         value = parse_number(value)
     return (
         int(value)
-        if isinstance(value, float) and value.is_integer() and abs(value) < WHOLE
+        if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_EXACT_INTEGER
         else value
     )
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from edfa.data.rules import NO_RULES, Rules
-from edfa.data.values import LARGEST, months_of
+from edfa.data.values import LARGEST_NUMBER, months_of
 from edfa.errors import (
     SchemaError,
     SettingError,
@@ -200,7 +200,7 @@ class Feature:
         if not low < high:
             yield f"range: the first number must be below the second, not [{low}, {high}]"
         for end in (low, high):
-            if LARGEST < abs(end) < math.inf:
+            if LARGEST_NUMBER < abs(end) < math.inf:
                 yield f"range: {end:g} is no measurement; write inf for an open end"
 
     def _problems_of_levels(self) -> Iterator[str]:
@@ -209,8 +209,8 @@ class Feature:
             if isinstance(level, bool):
                 text = str(level).lower()
                 yield f"levels: write {text} as a text, as it stands in the table"
-            elif isinstance(level, int | float) and not abs(level) <= LARGEST:
-                yield f"levels: a number is beyond {LARGEST:g}"
+            elif isinstance(level, int | float) and not abs(level) <= LARGEST_NUMBER:
+                yield f"levels: a number is beyond {LARGEST_NUMBER:g}"
         same = Counter(str(level) if self.words else repr(float(level)) for level in self.levels)
         for level, times in same.items():
             if times > 1:
@@ -228,8 +228,8 @@ class Feature:
             except ValueError:
                 yield f"codes: {code!r} is not a number"
             else:
-                if not abs(number) <= LARGEST:
-                    yield f"codes: {code!r} is not a number within {LARGEST:g}"
+                if not abs(number) <= LARGEST_NUMBER:
+                    yield f"codes: {code!r} is not a number within {LARGEST_NUMBER:g}"
 
     def _problems_of_direction(self, way: Direction) -> Iterator[str]:
         """The good direction is one that the feature has, and may be moved in."""

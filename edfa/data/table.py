@@ -18,7 +18,7 @@ from edfa.data.encode import Encoder
 from edfa.data.read import read_csv, read_parquet
 from edfa.data.schema import Feature, Schema
 from edfa.data.values import (
-    LARGEST,
+    LARGEST_NUMBER,
     check_columns,
     check_names,
     find_gaps,
@@ -577,13 +577,13 @@ def _to_numbers(values: pd.Series, feature: Feature) -> pd.Series:
             f"{shorten(values.iloc[bad[0]])}; "
             "list it under `missing` in the card if it means not recorded"
         )
-    far = np.flatnonzero(np.abs(numbers.to_numpy(float)) > LARGEST)
+    far = np.flatnonzero(np.abs(numbers.to_numpy(float)) > LARGEST_NUMBER)
     if len(far):
         number = float(numbers.iloc[far[0]])
         what = (
             "infinite"
             if np.isinf(number)
-            else f"{number:g}, beyond {LARGEST:g} and no measurement,"
+            else f"{number:g}, beyond {LARGEST_NUMBER:g} and no measurement,"
         )
         raise ColumnError(f"column {feature.name!r} is {what} in row {far[0]}")
     return numbers.astype("int64") if numbers.dtype.kind in "iu" else numbers.astype("float64")

@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 
 from edfa.errors import ColumnError, DataError, EmptyTableError, FactError, SchemaError, hint
-from edfa.reading import SHOWN, first_line, is_unicode, shorten
+from edfa.reading import MAX_CHARACTERS_SHOWN, first_line, is_unicode, shorten
 from edfa.typing import AnyArray, BoolArray
 
 ROW_ERROR = "\x00error of this row"
@@ -43,7 +43,7 @@ PLAIN = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,2})?$"
 # Letters of other scripts that look like Latin ones, in lower case.
 _ALIKE = str.maketrans("авекмнорстухіјѕһԁԛԝүαβεηικνορτυχϲ", "abekmhopctyxijshdqwyabehikvoptuxc")
 # numbers beyond it measure nothing about a person, and are no longer whole in floating point
-LARGEST = 1e15
+LARGEST_NUMBER = 1e15
 
 CURRENCIES = ("€", "$", "£", "¥", "₹", "EUR", "USD", "GBP", "CHF", "JPY", "INR", "Rs")
 _MONEY = "|".join(map(re.escape, CURRENCIES))
@@ -56,7 +56,7 @@ _NUMBER = re.compile(
     re.VERBOSE,
 )
 MONTHS = {"day": 12 / 365.25, "week": 84 / 365.25, "month": 1.0, "year": 12.0}
-WHOLE = 2**53  # floats below it are whole numbers exactly
+LARGEST_EXACT_INTEGER = 2**53  # floats below it are whole numbers exactly
 _WHOLE_FLOAT = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0")
 
 
@@ -82,7 +82,9 @@ def exact_text(value: object) -> str:
     if isinstance(value, int) or not isinstance(value, Real):
         return str(value)
     number = float(value)
-    return str(int(number)) if number.is_integer() and abs(number) <= LARGEST else repr(number)
+    return (
+        str(int(number)) if number.is_integer() and abs(number) <= LARGEST_NUMBER else repr(number)
+    )
 
 
 def parse_number(text: str) -> float | None:
@@ -251,8 +253,8 @@ def as_number(value: Any, name: str) -> float | None:
         raise FactError(f"{name}: a number is needed, not {shorten(value)}")
     if not math.isfinite(number):
         raise FactError(f"{name}: a finite number is needed, not {shorten(value)}")
-    if abs(number) > LARGEST:
-        raise FactError(f"{name}: {number:g} is beyond {LARGEST:g}, no measurement")
+    if abs(number) > LARGEST_NUMBER:
+        raise FactError(f"{name}: {number:g} is beyond {LARGEST_NUMBER:g}, no measurement")
     return number
 
 
@@ -290,11 +292,15 @@ def as_word(value: Any, name: str) -> str | None:
         return str(value)
     if isinstance(value, Decimal) and value.is_finite():
         return format(value, "f")
-    if isinstance(value, Integral) and abs(int(value)) < 10**SHOWN:
+    if isinstance(value, Integral) and abs(int(value)) < 10**MAX_CHARACTERS_SHOWN:
         return str(bool(value)) if isinstance(value, bool) else str(int(value))
     if isinstance(value, float | np.floating):
         number = float(value)
-        return str(int(number)) if number.is_integer() and abs(number) < WHOLE else repr(number)
+        return (
+            str(int(number))
+            if number.is_integer() and abs(number) < LARGEST_EXACT_INTEGER
+            else repr(number)
+        )
     raise FactError(f"{name}: a word is needed, not {shorten(value)}")
 
 
@@ -416,7 +422,7 @@ def _plain(values: pd.Series) -> pd.Series:
         return values.astype("uint64" if pd.api.types.is_unsigned_integer_dtype(dtype) else "int64")
     if integers or pd.api.types.is_float_dtype(dtype):
         numbers = values.to_numpy(dtype=float, na_value=np.nan)
-        if not integers or (np.abs(numbers[~gaps]) < WHOLE).all():
+        if not integers or (np.abs(numbers[~gaps]) < LARGEST_EXACT_INTEGER).all():
             return _series(numbers, values)
     if pd.api.types.is_bool_dtype(dtype) and not gaps.any():
         return values.astype(bool)
@@ -585,7 +591,7 @@ def read_numbers(values: pd.Series) -> pd.Series:
         texts = values.astype("str")
         numbers = _parse(texts)
         fractions = bool(texts.str.contains(".", regex=False).fillna(False).any())
-    if fractions or not len(numbers) or not (np.abs(numbers) < WHOLE).all():
+    if fractions or not len(numbers) or not (np.abs(numbers) < LARGEST_EXACT_INTEGER).all():
         return _series(numbers, values)
     exact = (numbers == np.floor(numbers)).all()
     return _series(numbers.astype("int64") if exact else numbers, values)

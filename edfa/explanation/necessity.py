@@ -14,11 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from edfa.errors import DataError
-from edfa.predictors.base import ROWS, ModelCache, Predictor, by_mask, distinct_cases
+from edfa.predictors.base import ROWS_PER_CALL, ModelCache, Predictor, by_mask, distinct_cases
 from edfa.typing import NAN, BoolArray, Float32Array, Float64Array, IntArray
 
-GRID = 64  # candidate values of a feature that has more, where the model names no cells
-MANY = 4_000  # rows from which on a model's shortcut to decisions is used
+# candidate values of a feature that has more, where the model names no cells
+MAX_CANDIDATE_VALUES = 64
+SHORTCUT_FROM_ROWS = 4_000  # rows from which on a model's shortcut to decisions is used
 DOWN, UP = 0, 1
 
 
@@ -172,7 +173,7 @@ class Support:
     shares: tuple[Float64Array, ...]
     unordered: tuple[int, ...] = ()
     cache: ModelCache = field(default_factory=ModelCache, repr=False)
-    most: int = GRID
+    most: int = MAX_CANDIDATE_VALUES
 
     @classmethod
     def of(
@@ -485,7 +486,7 @@ def sweep(
     groups: list[SweepGroup] = []
     for mask, people in by_mask(X):
         grid = support.grid(predictor, mask, mask if features is None else mask & features)
-        size = max(1, ROWS // (1 + len(grid)))
+        size = max(1, ROWS_PER_CALL // (1 + len(grid)))
         facts, case = distinct_cases(X.take(people, axis=0).take(np.flatnonzero(mask), axis=1))
         order = np.argsort(case, kind="stable")
         for first in range(0, len(facts), size):
@@ -596,7 +597,7 @@ def _sweep_group(
     """
     total, column = 1 + len(grid), grid.columns[grid.owner]
     decisions = probabilities = None
-    if len(facts) * total >= MANY:
+    if len(facts) * total >= SHORTCUT_FROM_ROWS:
         decisions = predictor.decide_tries(mask, facts, column, grid.value)
     if decisions is not None:
         now = predictor.predict_known(mask, facts)

@@ -16,12 +16,12 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from edfa.errors import DataError, SettingError
-from edfa.predictors.base import ROWS, Predictor
+from edfa.predictors.base import ROWS_PER_CALL, Predictor
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
 LEAST_SHARE = 0.05  # of the shortfall, below which a fact is no principal reason
-MOST = 4  # reasons that are named
-SMALLEST = 1e-12  # probability whose logarithm is still taken
+MAX_REASONS = 4  # reasons that are named
+LEAST_PROBABILITY = 1e-12  # probability whose logarithm is still taken
 MeanScores: TypeAlias = Callable[[BoolArray], Float64Array]
 """v(S) of each subset, (subsets,), from which facts are in it, (subsets, facts)."""
 
@@ -115,7 +115,7 @@ class PrincipalReasons:
 
     def principal(self) -> tuple[Shortfall, ...]:
         """At most four of ``ranked``, each at least a twentieth of the whole distance."""
-        return tuple(reason for reason in self.ranked[:MOST] if reason.share >= LEAST_SHARE)
+        return tuple(reason for reason in self.ranked[:MAX_REASONS] if reason.share >= LEAST_SHARE)
 
 
 def principal_reasons(
@@ -193,12 +193,12 @@ def principal_reasons(
     def score(values: Float32Array) -> Float64Array:
         """Log odds less those at the line, (people,), from values (people, known features)."""
         probabilities = predictor.predict_known(known, np.ascontiguousarray(values))
-        wanted = np.clip(probabilities[:, favourable], SMALLEST, 1 - SMALLEST)
+        wanted = np.clip(probabilities[:, favourable], LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
         if threshold is not None:
             line = np.log(threshold / (1 - threshold))
             return np.asarray(np.log(wanted / (1 - wanted)) - line)
         rest = np.delete(probabilities, favourable, axis=1).max(axis=1)
-        return np.asarray(np.log(wanted) - np.log(np.clip(rest, SMALLEST, None)))
+        return np.asarray(np.log(wanted) - np.log(np.clip(rest, LEAST_PROBABILITY, None)))
 
     own = x[known]
     margin = float(score(own[None])[0])
@@ -231,7 +231,7 @@ def _mean_scores_of(
     """
 
     def mean_scores(inside: BoolArray) -> Float64Array:
-        block, means = max(1, ROWS // len(others)), []
+        block, means = max(1, ROWS_PER_CALL // len(others)), []
         for first in range(0, len(inside), block):
             some = inside[first : first + block]
             rows = np.where(some[:, None], own, others).reshape(-1, len(own))

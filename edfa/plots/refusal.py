@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from edfa.advice.interview import Interview
 
 LINE, GAP = 0.14, 0.15  # inches: a line of a name, and what is between two names
-MOST = 12  # bars
+MAX_BARS = 12  # bars
 LETTERS = 40  # on one line of a name
 ROOM = 0.17  # left and right of all bars, for their numbers; of the width of all
 FILLS = {"principal": DARK, "against": LIGHT, "in_favour": "white"}
@@ -190,11 +190,11 @@ def _kind(part: Contribution) -> str:
 
 
 def _merged(refusal: Refusal) -> list[Contribution]:
-    """At most ``MOST`` contributions; the smallest of more are one, the last."""
+    """At most ``MAX_BARS`` contributions; the smallest of more are one, the last."""
     parts = [*refusal.contributions]
-    if len(parts) <= MOST:
+    if len(parts) <= MAX_BARS:
         return parts
-    large = sorted(parts, key=lambda part: -abs(part.amount))[: MOST - 1]
+    large = sorted(parts, key=lambda part: -abs(part.amount))[: MAX_BARS - 1]
     rest = [part for part in parts if part not in large]
     error = float(np.sqrt(sum(part.error**2 for part in rest)))  # as if they were independent
     label = say("refusal.others", refusal.language, count=len(rest))

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 MIN_INNER = 50  # fewer rows than this are not split for early stopping
 COPIES = 10  # masked copies of each row
 MAX_LARGE = 48  # results of a ``ModelCache`` that take megabytes
-ROWS = 200_000  # that a model is asked about at once
+ROWS_PER_CALL = 200_000  # that a model is asked about at once
 DRAWN = 256  # rows whose gaps are drawn at a time
 GROUP = 16  # entries of which ``smallest`` looks at the least first
-MANY = 50_000  # entries from which on that is worth while
+HASH_FROM_ENTRIES = 50_000  # entries from which on that is worth while
 T = TypeVar("T")
 Model = TypeVar("Model", bound="Predictor")
 Estimator = TypeVar("Estimator", bound=BaseEstimator)
@@ -207,9 +207,9 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if not used.any():
             return np.tile(self.prior_, (len(known), 1))
         shown = known if (used == mask).all() else known.take(np.flatnonzero(used[mask]), axis=1)
-        if len(shown) <= ROWS:
+        if len(shown) <= ROWS_PER_CALL:
             return self._answer(used, shown)
-        parts = np.array_split(shown, -(-len(shown) // ROWS))
+        parts = np.array_split(shown, -(-len(shown) // ROWS_PER_CALL))
         return np.concatenate([self._answer(used, part) for part in parts])
 
     def decide(self, probabilities: Float64Array) -> IntArray:
@@ -690,7 +690,7 @@ def smallest(distance: Float64Array, k: int) -> IntArray:
            [0, 3]])
     """
     rows, groups = len(distance), distance.shape[1] // GROUP
-    if groups < 2 * k or distance.size < MANY:
+    if groups < 2 * k or distance.size < HASH_FROM_ENTRIES:
         return np.argpartition(distance, k - 1, axis=1)[:, :k]
     least = distance[:, : groups * GROUP].reshape(rows, GROUP, groups).min(axis=1)
     flat = np.flatnonzero(distance <= np.partition(least, k - 1, axis=1)[:, k - 1 : k])

@@ -45,8 +45,9 @@ CACHED_LIMIT = 1024 * MEGABYTE
 HASH_SIZE = 32  # bytes of a SHA-256
 UNCHECKED = 50  # trees at most, where no row is held out to stop by
 # rows on which merged boosters are compared with themselves apart, and leaves with their trees
-COMPARED = 64
-BLOCK = 500_000  # people times leaves at once: few enough to stay in a processor's cache
+COMPARED_ROWS = 64
+# people times leaves at once: few enough to stay in a processor's cache
+LEAF_PATHS_AT_ONCE = 500_000
 
 
 class TreeSettings(NamedTuple):
@@ -185,7 +186,7 @@ class Forest:
         outside = [self._outside(j, known[:, j]) for j in range(known.shape[1])]
         candidates = [(j, np.flatnonzero(column == j)) for j in np.unique(column).tolist()]
         leaf_values = [(self._inside(j, value[which]) * self.value).T for j, which in candidates]
-        step = max(1, BLOCK // len(self.value))
+        step = max(1, LEAF_PATHS_AT_ONCE // len(self.value))
         for part in gen_batches(len(known), step):
             misses = np.zeros(
                 (len(known[part]), len(self.value)), dtype=np.uint8
@@ -249,7 +250,7 @@ class Trees:
         """
         random = np.random.default_rng(0)
         columns = [
-            random.choice(t, COMPARED) if len(t) else np.zeros(COMPARED)
+            random.choice(t, COMPARED_ROWS) if len(t) else np.zeros(COMPARED_ROWS)
             for t in self.forest.thresholds
         ]
         rows, column = np.stack(columns, axis=1).astype(np.float32), np.zeros(1, dtype=np.intp)
@@ -399,7 +400,7 @@ def merge_boosters(boosters: Sequence[xgb.Booster]) -> xgb.Booster | None:
         merged.load_model(bytearray(json.dumps(written[0]).encode()))
     except xgb.core.XGBoostError:
         return None
-    size = COMPARED, boosters[0].num_features()
+    size = COMPARED_ROWS, boosters[0].num_features()
     rows = np.random.default_rng(0).normal(scale=2, size=size).astype(np.float32)
     apart = np.stack([booster.inplace_predict(rows) for booster in boosters], axis=1)
     return merged if np.array_equal(merged.inplace_predict(rows), apart) else None

@@ -38,11 +38,11 @@ from edfa.predictors.boosting import (
 )
 from edfa.typing import BoolArray, Float32Array, Int64Array, IntArray
 
-SHARE = 0.5  # of the number of training people, drawn with replacement for each member
+SAMPLE_SHARE = 0.5  # of the number of training people, drawn with replacement for each member
 COLUMNS = 0.8  # share of the columns that each tree may use
 COLUMNS_FILE = "columns.safetensors"
 # rows times trees up to which all members answer in one call: a call costs more than its rows
-TOGETHER = 400_000
+MAX_MERGED_ENTRIES = 400_000
 FOLDS = 4  # parts of other people, of which each member leaves one out
 
 
@@ -89,7 +89,7 @@ class Committee:
         seed: int = 0,
         others: tuple[Float32Array, Int64Array] | None = None,
         varied: bool = True,
-        share: float = SHARE,
+        share: float = SAMPLE_SHARE,
     ) -> Self:
         """Learn a committee from training people.
 
@@ -182,7 +182,7 @@ class Committee:
         """Whether all members together answer about ``count`` rows faster than one after the other
         about a quarter.
         """
-        return count * self._trees <= TOGETHER and self._merged is not None
+        return count * self._trees <= MAX_MERGED_ENTRIES and self._merged is not None
 
     def decide_together(self, rows: Float32Array) -> IntArray:
         """What all members decide about complete people, in one call of XGBoost where that is

@@ -18,9 +18,9 @@ from edfa.typing import Float32Array, Float64Array, IntArray
 
 Draw = Callable[[int], tuple[Float32Array, Float64Array]]
 """From the position of a feature to values and their weights, both (people, draws)."""
-LIMIT = 10_000  # training people to look among
-FEWEST, MOST = 50, 200  # neighbours
-BLOCK = 200_000  # distances at a time: few enough to stay in a processor's cache
+MAX_TRAINING_PEOPLE = 10_000  # training people to look among
+MIN_NEIGHBOURS, MAX_NEIGHBOURS = 50, 200  # neighbours
+DISTANCES_AT_ONCE = 200_000  # distances at a time: few enough to stay in a processor's cache
 MAX_SPACES = 16  # sets of known features whose space is cached
 
 
@@ -116,10 +116,12 @@ class Neighbours:
                 "neighbours are looked for among complete training rows; there must be "
                 "some, without NaN"
             )
-        order = np.random.default_rng(seed).permutation(len(rows))[:LIMIT]
+        order = np.random.default_rng(seed).permutation(len(rows))[:MAX_TRAINING_PEOPLE]
         drawn = np.ascontiguousarray(rows[order])
         return cls.among(
-            drawn, categorical, k or int(np.clip(round(np.sqrt(len(rows))), FEWEST, MOST))
+            drawn,
+            categorical,
+            k or int(np.clip(round(np.sqrt(len(rows))), MIN_NEIGHBOURS, MAX_NEIGHBOURS)),
         )
 
     @classmethod
@@ -186,7 +188,7 @@ class Neighbours:
         neighbours = np.empty((len(facts), self.k), dtype=np.intp)
         ties = np.arange(len(theirs)) * 1e-12
         for part in np.array_split(
-            np.arange(len(facts)), max(1, len(facts) * len(theirs) // BLOCK)
+            np.arange(len(facts)), max(1, len(facts) * len(theirs) // DISTANCES_AT_ONCE)
         ):
             distance = -2 * ours[part] @ theirs.T
             distance += norms

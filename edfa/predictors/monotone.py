@@ -17,7 +17,7 @@ from edfa.typing import NAN, BoolArray, Float32Array, IntArray
 if TYPE_CHECKING:
     from edfa.data.schema import Schema
 
-PEOPLE = 500  # people on whom a model is checked
+CHECKED_PEOPLE = 500  # people on whom a model is checked
 VALUES = 20  # values of each column that they are given
 SUBSETS = 7  # sets of known features, beside everything, under which they are checked
 ROUNDING = 1e-6  # a smaller step in probability is no step
@@ -175,7 +175,7 @@ def check_directions(
     """
     wanted = check_signs(directions, rows.shape[1])
     random = np.random.default_rng(0)
-    people = rows[random.permutation(len(rows))[:PEOPLE]]
+    people = rows[random.permutation(len(rows))[:CHECKED_PEOPLE]]
     subsets = random.random((2 * SUBSETS, rows.shape[1])) < random.random((2 * SUBSETS, 1))
     subsets[:SUBSETS] = True
     known = subsets[np.arange(len(people)) % len(subsets)]

@@ -48,7 +48,7 @@ from edfa.predictors.tokens import answer, find_knots, knot_positions, one_threa
 from edfa.typing import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 
 MODEL_FILE = "model.safetensors"
-SMALLEST = 1e-12  # probability of a class
+LEAST_PROBABILITY = 1e-12  # probability of a class
 CHECK_MASKS = 4  # fixed masks under which each held-out row is checked
 
 
@@ -284,7 +284,7 @@ class Neural(Predictor):
                 for part in torch.split(positions, 4096)
             ]
             probabilities = torch.cat(logits).double().softmax(dim=1).numpy()
-        logs = np.log(np.clip(probabilities, SMALLEST, None))  # no class is ruled out
+        logs = np.log(np.clip(probabilities, LEAST_PROBABILITY, None))  # no class is ruled out
         powers = np.exp(logs - logs.max(axis=1, keepdims=True))
         return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 

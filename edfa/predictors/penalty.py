@@ -15,7 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from edfa.predictors.tokens import answer
 
-SHARE = 4  # one row in so many of a batch is looked at
+EVERY_NTH_ROW = 4  # one row in so many of a batch is looked at
 # the chance that a signed value is another row's: slopes count where people may go, not where they
 # are
 SWAPPED = 0.5
@@ -72,7 +72,7 @@ class Penalty:
         ``positions`` are the knot positions of a batch and ``mask`` says what is known of it,
         (rows, columns) both.
         """
-        some = -(-len(positions) // SHARE)
+        some = -(-len(positions) // EVERY_NTH_ROW)
         places = self._places(positions[:some]).requires_grad_()
         log_odds = self._log_odds(network, places, mask[:some])
         (slope,) = torch.autograd.grad(log_odds.sum(), places, create_graph=True)

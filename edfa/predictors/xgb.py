@@ -59,7 +59,7 @@ DECIDING = (
     "monotone",
 )  # settings that no tree depends on, but by the directions' signs
 TRAIN_FILE = "train.safetensors"
-VERSION = "xgboost_version"  # of the models in a folder
+VERSION_KEY = "xgboost_version"  # of the models in a folder
 MAX_MODELS = 512  # models held in memory
 
 
@@ -408,7 +408,7 @@ class SubsetXGB(Predictor):
         parts = {
             f"{name}.ubj": self._trees(mask).content for name, mask in self._definite().items()
         }
-        settings = {**self._settings(), VERSION: self.xgboost_version_}
+        settings = {**self._settings(), VERSION_KEY: self.xgboost_version_}
         write_parts(folder, "SubsetXGB", settings, {TRAIN_FILE: save_arrays(arrays)} | parts)
 
     @classmethod
@@ -427,7 +427,7 @@ class SubsetXGB(Predictor):
             If it holds something else, is damaged, or has other models than its settings name.
         """
         with open_parts(folder, "SubsetXGB") as (settings, parts):
-            version = str(settings.pop(VERSION))
+            version = str(settings.pop(VERSION_KEY))
             arrays = load_arrays(parts.pop(TRAIN_FILE), TRAIN_FILE)
             rows, width = arrays["rows"].shape
             check_arrays(arrays, {"codes": ("i", rows), "classes": ("iufb", None)}, TRAIN_FILE)

@@ -35,7 +35,8 @@ CLASHES: tuple[Clash, ...] = (  # of what is changed, what an earlier plan chang
 )
 ALTERNATIVES = 6  # other sets of features a person that are asked whether they survive
 LASTS = 0.5  # the survival that is asked of another plan than the best
-FEW = 16  # people who are swept at once, without asking first who has the desired decision already
+# people who are swept at once, without asking first who has the desired decision already
+FEW_PEOPLE = 16
 
 
 def find_recourse(
@@ -158,7 +159,7 @@ def _sweep(
     if people.swept is not None and people.background.support is searcher.support_:
         rows = everybody if goal is None else np.flatnonzero(people.decision != goal)
         return rows, people.swept.take(rows, features), people.decision
-    if goal is None or len(people) <= FEW:
+    if goal is None or len(people) <= FEW_PEOPLE:
         swept = sweep(people.X, predictor, searcher.support_, features)
         if goal is None or (swept.decision != goal).all():
             return everybody, swept, swept.decision

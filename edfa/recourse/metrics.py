@@ -26,11 +26,9 @@ from edfa.recourse.searchers.dice import apart
 from edfa.text import html
 from edfa.typing import Float32Array, Float64Array
 
-LIMIT, NEIGHBOURS = (
-    5000,
-    20,
-)  # training people that the local outlier factor looks among, and how many it compares with
-HELD_OUT = 1000  # training people at most who are real people to it
+# training people that the local outlier factor looks among, and how many it compares with
+MAX_REFERENCE_PEOPLE, NEIGHBOURS = 5000, 20
+MAX_HELD_OUT = 1000  # training people at most who are real people to it
 
 
 class Plausibility(NamedTuple):
@@ -76,10 +74,11 @@ def _find_inliers(
     """
     random = np.random.default_rng(0)
     order = random.permutation(len(rows))
-    held_out, reference = rows[order[: len(rows) // 5]][:HELD_OUT], rows[order[len(rows) // 5 :]]
+    fifth = len(rows) // 5
+    held_out, reference = rows[order[:fifth]][:MAX_HELD_OUT], rows[order[fifth:]]
     spread = np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1)
     # Equal rows make a density infinite, so each counts once.
-    distinct = random.permutation(np.unique(reference, axis=0))[:LIMIT]
+    distinct = random.permutation(np.unique(reference, axis=0))[:MAX_REFERENCE_PEOPLE]
     count = min(NEIGHBOURS, len(distinct) - 1)
     if count < 1 or not len(held_out):
         return 1.0, 1.0, 1.0

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
 # training people where a plan leads; in a small table, that share of them
 MIN_SUPPORT, SMALL_SHARE = 30, 0.01
-TOGETHER = tuple(step / 8 for step in range(1, 9))  # of the way that all numbers go on together
+# of the way that all numbers go on together
+SHARES_OF_THE_WAY = tuple(step / 8 for step in range(1, 9))
 ALONE = (0.25, 0.5, 0.75, 1.0)  # of the way that one of several numbers goes on alone
 TO_THE_END = (0.25, 0.5, 0.75, 1.0)  # of what is left then
-BLOCK = 10_000  # change sets in one model call
-CELLS = 20_000_000  # comparisons of training people at a time
+CHANGE_SETS_PER_CALL = 10_000  # change sets in one model call
+COMPARISONS_AT_ONCE = 20_000_000  # comparisons of training people at a time
 
 
 class HeadCount(NamedTuple):
@@ -96,7 +97,7 @@ class TrainingSupport:
             cells = np.ix_(several, used)
             bounds = np.nan_to_num(np.hstack([low[cells], high[cells]]), nan=np.inf)
             distinct, inverse = np.unique(bounds, axis=0, return_inverse=True)
-            blocks = np.array_split(distinct, -(-len(distinct) * len(self) // CELLS))
+            blocks = np.array_split(distinct, -(-len(distinct) * len(self) // COMPARISONS_AT_ONCE))
             found = [self._count_all(block, features[used]) for block in blocks]
             counts[:, several] = np.concatenate(found, axis=1)[:, inverse.ravel()]
         return HeadCount(*counts)
@@ -237,7 +238,9 @@ def farthest(
     left = np.flatnonzero(~ended)
     exact = _is_exact(problem, to[left], numbers[left])
     asked = left[~exact]
-    parts = [(rows, _ask) for rows in np.array_split(asked, -(-len(asked) // BLOCK) or 1)]
+    parts = [
+        (rows, _ask) for rows in np.array_split(asked, -(-len(asked) // CHANGE_SETS_PER_CALL) or 1)
+    ]
     for rows, find in ((left[exact], _look_up), *parts):
         if len(rows):
             given = case[rows], to[rows], again[rows], end[rows]
@@ -322,7 +325,7 @@ def _ask(
     """
     numbers, everybody = ~np.isnan(end), np.arange(len(case))
     way, rest = np.where(numbers, again - to, 0), np.where(numbers, end - again, 0)
-    points = [(everybody, to + np.float32(part) * way) for part in TOGETHER]
+    points = [(everybody, to + np.float32(part) * way) for part in SHARES_OF_THE_WAY]
     several = numbers & (numbers.sum(axis=1) > 1)[:, None]
     for column in np.flatnonzero(several.any(axis=0)):
         rows = np.flatnonzero(several[:, column])

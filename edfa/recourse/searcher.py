@@ -28,7 +28,8 @@ from edfa.recourse.plan_filter import PlanFilter, TrainingSupport
 from edfa.recourse.survival import Completions, PlannedChanges, Survival
 from edfa.typing import NAN, AnyArray, BoolArray, Float32Array, Float64Array, Int8Array, IntArray
 
-EXACT = 6  # changes up to which every subset is looked at; above, those without one of them
+# changes up to which every subset is looked at; above, those without one of them
+MAX_EXACT_CHANGES = 6
 Keys = tuple[Float64Array | IntArray, ...]
 """What ranks plans, by the last key first, as ``np.lexsort`` does; each (plans,)."""
 
@@ -446,7 +447,9 @@ def rank_in_case(case: IntArray, *keys: AnyArray) -> IntArray:
     return rank
 
 
-def proper_subsets(to: Float32Array, most: int = EXACT) -> tuple[IntArray, Float32Array]:
+def proper_subsets(
+    to: Float32Array, most: int = MAX_EXACT_CHANGES
+) -> tuple[IntArray, Float32Array]:
     """Every non-empty proper subset of each row's changes.
 
     Parameters

@@ -28,13 +28,14 @@ from edfa.recourse.action_set import Consequences
 from edfa.recourse.plans import Plans
 from edfa.typing import NAN, AnyArray, BoolArray, Float32Array, Float64Array, IntArray
 
-ROWS = 50_000  # in one model call: few enough to stay in a processor's cache
+ROWS_PER_CALL = 50_000  # in one model call: few enough to stay in a processor's cache
 WIDE = 256  # features from which on fewer rows are in one call
 # people for whom a call asks about more than may be needed: a call costs more than its rows
-FEW = 16
+FEW_PEOPLE = 16
 # ranks up to which plans share a call; of few people
 HEATS, HEATS_OF_FEW = (1, 2, 4, 8, 16, sys.maxsize), (4, 16, sys.maxsize)
-FEW_ROWS = 2048  # of which equal ones are looked for: more of them cost more than asking twice
+# rows of which equal ones are looked for: of more it costs more than asking twice
+MAX_ROWS_COMPARED = 2048
 ASKED = 3  # members of a committee, in turn, that are asked about each of several completions
 
 
@@ -225,7 +226,7 @@ class Completions:
             # what works now works then
             survival.probability[rank == 0], survival.error[rank == 0] = 1.0, 0.0
             return survival
-        heats = HEATS_OF_FEW if len(people) <= FEW else HEATS
+        heats = HEATS_OF_FEW if len(people) <= FEW_PEOPLE else HEATS
         filled = self._fill(people, plans.consequences)
         stays = self._stays(plans, filled)
         best, most = np.full(len(people), -1.0), np.minimum(stays.mean(axis=1), enough)
@@ -253,7 +254,7 @@ class Completions:
         own, votes = np.zeros((len(plans), stays.shape[1]), dtype=bool), np.zeros(len(plans))
         asked = stays if self.committee is not None else stays & filled.first
         # rows at a time, each a copy
-        most = max(1, ROWS * min(1.0, WIDE / max(1, filled.rows.shape[2])))
+        most = max(1, ROWS_PER_CALL * min(1.0, WIDE / max(1, filled.rows.shape[2])))
         for rows in np.array_split(np.arange(len(plans)), math.ceil(own.size / most) or 1):
             part = plans.take(rows)
             followed = _follow(part, filled, asked[part.of])
@@ -280,7 +281,7 @@ class Completions:
         rows = self.neighbours.rows[near[:, :, None], seen]
         np.copyto(rows, own, where=~np.isnan(own))
         first_equal = np.tile(np.arange(near.shape[1]), (len(near), 1))
-        for mask, members in by_mask(people.X) if len(near) > FEW else ():
+        for mask, members in by_mask(people.X) if len(near) > FEW_PEOPLE else ():
             kinds = self._kinds(predictor, mask, consequences)
             first_equal[members] = _first_equal(kinds[near[members]])
         return _Filled(rows, first_equal)
@@ -453,7 +454,7 @@ def _distinct(rows: Float32Array) -> tuple[Float32Array, IntArray]:
     >>> _distinct(np.array([[1, 2], [0, 5], [1, 2]], dtype=np.float32))[1]
     array([1, 0, 1])
     """
-    if len(rows) > FEW_ROWS or not rows.size:
+    if len(rows) > MAX_ROWS_COMPARED or not rows.size:
         return rows, np.arange(len(rows))
     whole_row = np.dtype((np.void, rows.itemsize * rows.shape[1]))
     keys = np.ascontiguousarray(rows).view(whole_row).ravel()
@@ -481,6 +482,6 @@ def _decide(predictor: Predictor, rows: Float32Array) -> IntArray:
     """The decisions (n,) about complete rows (n, features that the model sees)."""
     if not len(rows):
         return np.zeros(0, dtype=np.intp)
-    parts = np.array_split(rows, -(-len(rows) // ROWS))
+    parts = np.array_split(rows, -(-len(rows) // ROWS_PER_CALL))
     seen = predictor.varies_
     return np.concatenate([predictor.decide(predictor.predict_known(seen, p)) for p in parts])

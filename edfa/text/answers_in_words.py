@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import compress
 
 from edfa.data.schema import Feature
-from edfa.data.values import CURRENCIES, LARGEST, exact_text, parse_number
+from edfa.data.values import CURRENCIES, LARGEST_NUMBER, exact_text, parse_number
 from edfa.errors import FactError
 from edfa.text import phrases
 from edfa.text.phrases import say
@@ -186,7 +186,7 @@ def _number(text: str, feature: Feature, language: str) -> Answer:
 
 def _bounded(number: float, text: str, language: str) -> Answer:
     """A number that can be meant."""
-    if abs(number) > LARGEST:
+    if abs(number) > LARGEST_NUMBER:
         raise _error("too_large", text, language)
     return _whole(number)
 

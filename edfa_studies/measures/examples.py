@@ -15,8 +15,8 @@ from edfa_studies.measures import Payload
 from edfa_studies.measures.growth import counterfactual, normalised_cost
 from edfa_studies.products import Materials
 
-SHOWN = 12  # people, and transitions
-MOST = 2000  # transitions to choose from
+MAX_EXAMPLES = 12  # people, and transitions
+MAX_TRANSITIONS = 2000  # transitions to choose from
 
 
 def collect_examples(materials: Materials) -> Payload:
@@ -36,7 +36,7 @@ def collect_examples(materials: Materials) -> Payload:
     """
     trajectory = materials.trajectory("test")
     writer = _Writer(trajectory, materials.plans(trajectory), materials.blanket)
-    people = range(min(SHOWN, len(trajectory.person)))
+    people = range(min(MAX_EXAMPLES, len(trajectory.person)))
     return {"transition": writer.transitions(), "person": [writer.person(i) for i in people]}
 
 
@@ -64,13 +64,13 @@ class _Writer:
         chosen = np.flatnonzero((plans.l0 == 1) & opened[plans.of, feature])
         rows = [
             self._transition(plan) | {"had_recourse": bool(plans.legal[before[plans.of[plan]]])}
-            for plan in chosen[:MOST].tolist()
+            for plan in chosen[:MAX_TRANSITIONS].tolist()
         ]
         rows.sort(
             key=lambda r: (not r["helps"], r["had_recourse"], r["role"] != "spouse", r["cost"])
         )
         distinct = {(row["asked"], row["feature"]): row for row in reversed(rows)}
-        return list(reversed(distinct.values()))[:SHOWN]
+        return list(reversed(distinct.values()))[:MAX_EXAMPLES]
 
     def _transition(self, plan: int) -> dict[str, Any]:
         """What was known, what was asked, and the change that turns the decision now."""

@@ -7,7 +7,7 @@ import pytest
 from advisors import promising, surviving
 
 import edfa
-from edfa.advice.fitted import FINAL_SURVIVAL, NEVER
+from edfa.advice.fitted import FINAL_SURVIVAL, NEVER_ACTS
 from edfa.advice.promise import ask, draw_judges, judge_plans, learn_judges
 from edfa.predictors.committee import fold_of
 
@@ -62,7 +62,7 @@ def test_after_the_last_question_nearly_all_models_must_accept_a_plan(fitted, re
     survival[plans.legal] = plans.survival[plans.first[plans.legal]]
     weak = last & plans.legal & (survival < FINAL_SURVIVAL)
     assert weak.any(), "somebody is asked to the end and has a plan that not all models accept"
-    expected = np.where(weak & (reference != "trajectory_end"), NEVER, 1 - survival)
+    expected = np.where(weak & (reference != "trajectory_end"), NEVER_ACTS, 1 - survival)
     np.testing.assert_allclose(records.signal[plans.legal], expected[plans.legal])
 
 

@@ -11,7 +11,15 @@ from random_worlds import random_network
 import edfa
 from edfa import MaskedMLP, SubsetXGB
 from edfa.errors import DataError
-from edfa.explanation.necessity import DOWN, GRID, UP, Support, necessity, sufficiency, sweep
+from edfa.explanation.necessity import (
+    DOWN,
+    MAX_CANDIDATE_VALUES,
+    UP,
+    Support,
+    necessity,
+    sufficiency,
+    sweep,
+)
 from edfa.predictors import align
 
 TABLE = edfa.load("german")
@@ -54,7 +62,7 @@ def test_alpha_of_trees_is_the_share_of_all_training_values_that_flip(mode):
 
 def test_alpha_of_other_models_is_exact_over_their_levels():
     model = MaskedMLP(epochs=5).fit(TRAIN, Y)
-    few = [j for j in range(20) if len(SUPPORT.values[j]) <= GRID]
+    few = [j for j in range(20) if len(SUPPORT.values[j]) <= MAX_CANDIDATE_VALUES]
     rows = np.full((8, 20), np.nan, dtype=np.float32)
     rows[:, few] = TABLE.test.X[:8, few]
     np.testing.assert_allclose(
@@ -67,12 +75,12 @@ def test_a_grid_stands_for_many_values():
     candidates = Support.of(column[:, None]).candidate_values(
         MaskedMLP(epochs=1).fit(column[:, None], column > 1), np.array([True]), 0
     )
-    assert len(candidates) == GRID
+    assert len(candidates) == MAX_CANDIDATE_VALUES
     assert candidates.weight.sum() == pytest.approx(1)
-    assert np.abs(candidates.weight - 1 / GRID).max() < 0.001
+    assert np.abs(candidates.weight - 1 / MAX_CANDIDATE_VALUES).max() < 0.001
     for cut in (0.5, 1.0, 3.0):
         assert candidates.weight[candidates.value > cut].sum() == pytest.approx(
-            (column > cut).mean(), abs=1.5 / GRID
+            (column > cut).mean(), abs=1.5 / MAX_CANDIDATE_VALUES
         )
 
 

@@ -138,8 +138,8 @@ def test_survival_is_the_same_whether_members_are_asked_together_or_apart(
     rows = table.test.X[:12].copy()
     rows[:, known:] = np.nan
     _, together = plans_of(german, rows)
-    monkeypatch.setattr("edfa.predictors.committee.TOGETHER", 0)
-    monkeypatch.setattr("edfa.recourse.survival.FEW_ROWS", 0)
+    monkeypatch.setattr("edfa.predictors.committee.MAX_MERGED_ENTRIES", 0)
+    monkeypatch.setattr("edfa.recourse.survival.MAX_ROWS_COMPARED", 0)
     _, apart = plans_of(german, rows)
     assert len(apart) > 5
     np.testing.assert_array_equal(together.to, apart.to)

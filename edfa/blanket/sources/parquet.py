@@ -32,7 +32,7 @@ from edfa.blanket.sources.base import (
 from edfa.blanket.sources.correlation import CHUNK_ROWS, Correlation, CrossProducts
 from edfa.data.read import open_parquet
 from edfa.data.schema import Feature, Schema
-from edfa.data.values import LARGEST
+from edfa.data.values import LARGEST_NUMBER
 from edfa.errors import (
     ColumnError,
     DataError,
@@ -45,7 +45,7 @@ from edfa.reading import existing, first_line
 from edfa.typing import AnyArray
 
 ENDINGS = (".parquet", ".pq")
-MEMORY = "700MB"  # DuckDB's own limit; grouping beyond it spills to disk
+MEMORY_LIMIT = "700MB"  # DuckDB's own limit; grouping beyond it spills to disk
 MAX_TEXTS = 100_000  # different texts of a column of numbers that are read one by one
 MAX_ARMS = 1_000  # texts that SQL translates one by one
 WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
@@ -76,7 +76,7 @@ class ParquetRows(RemoteSource):
         If a column is not there, there are no rows, or values do not fit the card.
     """
 
-    def __init__(self, path: str | Path, schema: Schema, memory: str = MEMORY) -> None:
+    def __init__(self, path: str | Path, schema: Schema, memory: str = MEMORY_LIMIT) -> None:
         try:
             import duckdb
         except ImportError:
@@ -191,8 +191,10 @@ class ParquetRows(RemoteSource):
         largest = self._value(f"SELECT max(abs({value})) FROM raw")
         if largest is None:
             raise ColumnError(f"column {name!r} has no value in any row; leave it out of the card")
-        if largest > LARGEST:
-            what = "infinite" if math.isinf(largest) else f"beyond {LARGEST:g}, no measurement,"
+        if largest > LARGEST_NUMBER:
+            what = (
+                "infinite" if math.isinf(largest) else f"beyond {LARGEST_NUMBER:g}, no measurement,"
+            )
             raise ColumnError(f"column {name!r} is {what} in a row")
         return value
 

@@ -16,8 +16,8 @@ from edfa.predictors.conditional import Neighbours
 from edfa.predictors.xgb import SubsetXGB
 from edfa.typing import NAN, Float32Array, Float64Array, Int64Array
 
-MASKS = 32  # sets of facts that are exchanged: each is one search for near people
-MOST = 20_000  # people and hybrids to learn from
+N_MASKS = 32  # sets of facts that are exchanged: each is one search for near people
+MAX_TRAINING_ROWS = 20_000  # people and hybrids to learn from
 TREES = 200
 
 
@@ -49,7 +49,7 @@ def distil(
         Decides who is exchanged with whom.
     """
     learn, held_out = inner_split(codes, seed)
-    count = min(n_hybrids * len(learn), max(0, MOST - len(X)))
+    count = min(n_hybrids * len(learn), max(0, MAX_TRAINING_ROWS - len(X)))
     hybrids = make_hybrids(X[learn], Neighbours.of(X[learn], categorical, k=k), count, seed)
     rows = np.concatenate([X, hybrids])
     soft_labels = ask(rows)
@@ -78,7 +78,7 @@ def make_hybrids(X: Float32Array, near: Neighbours, count: int, seed: int) -> Fl
     """
     random = np.random.default_rng([seed, count])
     rows = X[random.integers(len(X), size=count)]
-    for part in np.array_split(np.arange(count), min(MASKS, max(count, 1))):
+    for part in np.array_split(np.arange(count), min(N_MASKS, max(count, 1))):
         taken = random.random(X.shape[1]) < random.random()
         known = np.where(taken, NAN, rows[part])
         neighbours = near.nearest(known)

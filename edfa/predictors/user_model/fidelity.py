@@ -10,8 +10,8 @@ from edfa.predictors.user_model.model import UserModel
 from edfa.text import html
 from edfa.typing import NAN, Float32Array
 
-MASKS = 16  # sets of known features that are drawn
-STATES = 2_000  # partly known people at most
+N_MASKS = 16  # sets of known features that are drawn
+MAX_STATES = 2_000  # partly known people at most
 
 
 @dataclass(frozen=True)
@@ -73,14 +73,14 @@ def measure_fidelity(
     of the ``path``; both are drawn by a fixed seed.
     """
     random = np.random.default_rng(0)
-    people = X[random.permutation(len(X))[:STATES]]
-    masks = random.random((MASKS, X.shape[1])) < random.random((MASKS, 1))
-    partial = np.where(masks[random.integers(MASKS, size=len(people))], people, NAN)
+    people = X[random.permutation(len(X))[:MAX_STATES]]
+    masks = random.random((N_MASKS, X.shape[1])) < random.random((N_MASKS, 1))
+    partial = np.where(masks[random.integers(N_MASKS, size=len(people))], people, NAN)
     at_random = _distance(model, partial, people)
     before, after = path
     if not len(before):
         return Fidelity(model.partial, len(people), *at_random)
-    some = np.sort(random.permutation(len(before))[:STATES])
+    some = np.sort(random.permutation(len(before))[:MAX_STATES])
     on_path = _distance(model, before[some], after[some])
     return Fidelity(model.partial, len(people), *at_random, *on_path)
 

@@ -50,8 +50,8 @@ VIEW = "view"  # the folder in a folder that has the distilled model
 ARRAYS = "arrays.safetensors"
 LEARNT = ("classes_", "prior_", "tried_", "answers_", "needed_", "fill_")
 MANY_VALUES = 500  # of one feature: more are numbers
-BATCH = 20_000  # rows in one call
-MAX_ROWS = 500_000  # rows that one step of an interview may ask about
+ROWS_PER_CALL = 20_000  # rows in one call
+MAX_ROWS_PER_STEP = 500_000  # rows that one step of an interview may ask about
 TIE = 0.25  # of a completion: as many for as against is no majority
 COMPLETED = 1_000  # people completed at a time
 COMPLETED_ROWS = 100_000  # asked about at once to decide by completions
@@ -121,8 +121,8 @@ class UserModel(Predictor):
     _: KW_ONLY
     n_completions: int = 32
     n_hybrids: int = 4
-    batch_rows: int = BATCH
-    max_rows: int | None = MAX_ROWS
+    batch_rows: int = ROWS_PER_CALL
+    max_rows: int | None = MAX_ROWS_PER_STEP
     seed: int = 0
     threshold: float | None = None
     favourable: int | None = None

@@ -17,11 +17,12 @@ from scipy import sparse
 from edfa.predictors.user_model.frames import FrameMaker, Lookup
 from edfa.typing import AnyArray, Float32Array, Float64Array, IntArray
 
-COMPARED = 512  # training people on whom answers are compared
+COMPARED_PEOPLE = 512  # training people on whom answers are compared
 # people with columns of different training people on whom matrices are compared, and answers
-MIXED, ANSWERED = 2048, 64
-WATCHED = 1000  # values of a column that are tried to see what moves with it
-WIDEST = 1000  # columns of an output; wider ones are sparse, and better transformed as they are
+MIXED_PEOPLE, MIXED_ANSWERS = 2048, 64
+MAX_VALUES_TRIED = 1000  # values of a column that are tried to see what moves with it
+# columns of an output; wider ones are sparse, and better transformed as they are
+MAX_OUTPUT_COLUMNS = 1000
 
 
 class PreparedPipeline:
@@ -99,7 +100,7 @@ class PreparedPipeline:
     def _watch(self, column: int, X_train: Float32Array) -> IntArray:  # noqa: N803
         """Which columns of the output move with one column of the frame, (moved,)."""
         codes = np.unique(X_train[:, self.frames.features[column]])
-        tried = np.linspace(0, len(codes) - 1, min(len(codes), WATCHED)).astype(np.intp)
+        tried = np.linspace(0, len(codes) - 1, min(len(codes), MAX_VALUES_TRIED)).astype(np.intp)
         return self._change(column, codes[tried])[1]
 
     def _values(self, column: int, codes: Float32Array) -> AnyArray:
@@ -131,7 +132,7 @@ def to_dense(matrix: Any) -> AnyArray:
     """An output of ``transform`` as an array (rows, width); TypeError for one that cannot be put
     together again.
     """
-    if sparse.issparse(matrix) and matrix.shape[1] <= WIDEST:
+    if sparse.issparse(matrix) and matrix.shape[1] <= MAX_OUTPUT_COLUMNS:
         return np.asarray(matrix.toarray())
     values = matrix.to_numpy() if isinstance(matrix, pd.DataFrame) else matrix
     if not isinstance(values, np.ndarray) or values.ndim != 2 or values.dtype.kind not in "fiu":
@@ -171,14 +172,14 @@ def prepare(pipeline: Any, frames: FrameMaker, X_train: Float32Array) -> Prepare
 def _same(prepared: PreparedPipeline, X_train: Float32Array) -> bool:  # noqa: N803
     """Whether answers and matrices are those of the Pipeline itself, bit for bit."""
     rng = np.random.default_rng(0)
-    people = X_train[np.sort(rng.permutation(len(X_train))[:COMPARED])]
-    shape = (MIXED, X_train.shape[1])
+    people = X_train[np.sort(rng.permutation(len(X_train))[:COMPARED_PEOPLE])]
+    shape = (MIXED_PEOPLE, X_train.shape[1])
     mixed = np.take_along_axis(X_train, rng.integers(len(X_train), size=shape), axis=0)
     for rows in (people, mixed, people[:1]):
         ours, theirs = prepared.transform(rows), prepared.treat(rows)
         if type(ours) is not type(theirs) or not _same_bits(to_dense(ours), to_dense(theirs)):
             return False
-    for rows in (people, mixed[:ANSWERED], people[:1]):
+    for rows in (people, mixed[:MIXED_ANSWERS], people[:1]):
         direct = prepared.pipeline.predict_proba(prepared.frames.frame(rows))
         if not _same_bits(np.asarray(direct, dtype=np.float64), prepared.predict_proba(rows)):
             return False

@@ -18,8 +18,8 @@ import pandas as pd
 from edfa.errors import MissingExtraError, ModelError, UnavailableError, UnreadableError
 from edfa.parallel import ONE_THREAD
 
-SECONDS = 60
-MEMORY = 4 << 30  # bytes that reading and asking a model may take
+MAX_SECONDS = 60
+MAX_BYTES = 4 << 30  # bytes that reading and asking a model may take
 
 
 def try_in_child(
@@ -27,8 +27,8 @@ def try_in_child(
     content: bytes,
     rows: pd.DataFrame | None = None,
     *,
-    seconds: float = SECONDS,
-    memory: int = MEMORY,
+    seconds: float = MAX_SECONDS,
+    memory: int = MAX_BYTES,
 ) -> None:
     """Read a model in a process of its own, and ask it about some rows.
 

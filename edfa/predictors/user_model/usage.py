@@ -17,7 +17,7 @@ from edfa.text import html
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
 PERMUTATIONS = 3
-STILL = 1e-9  # a probability that moves by no more than this does not move
+LEAST_DIFFERENCE = 1e-9  # a probability that moves by no more than this does not move
 
 
 class Usage(NamedTuple):
@@ -38,7 +38,7 @@ class Usage(NamedTuple):
     @property
     def used(self) -> BoolArray:
         """Which features the model uses, (features,): some probability moved."""
-        return self.moved > STILL
+        return self.moved > LEAST_DIFFERENCE
 
 
 def permutation_usage(

@@ -23,7 +23,7 @@ from edfa.recourse.searcher import Candidates, SearchProblem, rank_in_case
 from edfa.typing import Float32Array, IntArray
 
 STARTS = 3  # plans of each case to start from, beside the case itself
-STILL = 1e-3  # of the range: what moves less stays as it is
+LEAST_SHIFT = 1e-3  # of the range: what moves less stays as it is
 
 
 def robust(
@@ -240,7 +240,7 @@ class Margin:
         kept
             Which rows are wanted, (rows,). A number that hardly moves stays unchanged.
         """
-        rows, still = self.rows(shift).numpy(), (self.distance(shift) < STILL).numpy()
+        rows, still = self.rows(shift).numpy(), (self.distance(shift) < LEAST_SHIFT).numpy()
         to = to.copy()
         for i, column in enumerate(self.columns):
             feature = int(self.problem.features[column])

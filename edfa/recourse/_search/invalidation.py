@@ -15,7 +15,7 @@ from scipy.stats.qmc import Sobol
 from edfa.recourse.searcher import SearchProblem
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
-BLOCK = 1024  # plans at a time whose draws are asked about
+PLANS_AT_ONCE = 1024  # plans at a time whose draws are asked about
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Noise:
         scale = self.sigma * problem.actions.value_range[problem.features]
         noise = (standard * scale).astype(np.float32)
         rate = np.empty(len(case))
-        for part in np.array_split(np.arange(len(case)), -(-len(case) // BLOCK)):
+        for part in np.array_split(np.arange(len(case)), -(-len(case) // PLANS_AT_ONCE)):
             rows = problem.apply(case[part], to[part])[:, None, :] + noise * noisy[part][:, None, :]
             probabilities = problem.predict(rows.reshape(-1, to.shape[1]))
             works = problem.is_recourse(np.repeat(case[part], self.draws), probabilities)

@@ -35,9 +35,9 @@ LATENT, HIDDEN, BATCH, RATE = 8, 128, 256, 2e-3
 BETA = 0.5  # the weight of the Kullback-Leibler term, after warming up
 # training steps between two checks of validity; checks; checks without a better
 STEPS, CHECKS, PATIENCE = 60, 12, 3
-CHECKED = 200  # people whose plans say when to stop training
+VALIDATION_PEOPLE = 200  # people whose plans say when to stop training
 DRAWS_CHECKED = 8  # draws for each of them
-ROWS = 50_000  # made up at a time
+ROWS_DRAWN_AT_ONCE = 50_000  # made up at a time
 # one network is trained at a time: torch's random numbers are shared by all threads
 TRAINING = threading.Lock()
 
@@ -129,7 +129,7 @@ class CVAE(Searcher):
         seed, say when to stop.
         """
         decided = predictor.decide(predictor.predict_proba(self.rows_))
-        checked = np.random.default_rng(self.seed).permutation(len(self.rows_))[:CHECKED]
+        checked = np.random.default_rng(self.seed).permutation(len(self.rows_))[:VALIDATION_PEOPLE]
 
         def validity(network: Autoencoder) -> float:
             return self._validity(predictor, network, self.rows_[checked], decided[checked])
@@ -165,7 +165,7 @@ class CVAE(Searcher):
         """
         noise = DrawNoise.of(problem.random, count, network)
         masks, parts = (problem.mask, problem.mask & ~problem.actions.free), []
-        for some in np.array_split(case, -(-len(case) * count // ROWS)):
+        for some in np.array_split(case, -(-len(case) * count // ROWS_DRAWN_AT_ONCE)):
             row_case = np.repeat(some, count)
             rows = problem.cases.X[row_case]
             target = _target_classes(problem, network.classes, some, count)

@@ -26,8 +26,8 @@ from edfa.recourse.searcher import Candidates, Searcher, SearchProblem, rank_in_
 from edfa.typing import NAN, BoolArray, Float32Array, Float64Array, Int32Array, Int64Array, IntArray
 
 Metric = Literal["euclidean", "cityblock"]
-LIMIT = 10_000  # donors
-BLOCK = 200_000  # distances at a time: few enough to stay in a processor's cache
+MAX_DONORS = 10_000  # donors
+DISTANCES_AT_ONCE = 200_000  # distances at a time: few enough to stay in a processor's cache
 COMBINED = 8  # of a donor's values that differ, those that help most by themselves are combined
 FOLLOWED = 5  # of the more distant donors whose values are recourse, the nearest are followed up
 
@@ -78,7 +78,7 @@ class Donors:
         ordered: BoolArray,
         support: Support,
         metric: Metric = "euclidean",
-        limit: int = LIMIT,
+        limit: int = MAX_DONORS,
     ) -> None:
         self.row_number = np.sort(np.random.default_rng(0).permutation(len(rows))[:limit])
         self.rows = np.ascontiguousarray(rows[self.row_number])
@@ -151,7 +151,7 @@ class Donors:
         if not nearest.size:
             return nearest
         space = self._space(problem, side)
-        step = max(1, BLOCK // len(side.donors))
+        step = max(1, DISTANCES_AT_ONCE // len(side.donors))
         for part in gen_batches(len(rows), step):
             ours = space.place(rows[part])
             # What is the same for all donors of one row is left out: it does not change their

@@ -13,7 +13,7 @@ import numpy as np
 from edfa.data.table import Table
 from edfa.errors import SettingError, check_known
 from edfa.recourse.searcher import Candidates, Searcher, SearchProblem, rank_in_case
-from edfa.recourse.searchers.nearest import LIMIT, Donors, Side
+from edfa.recourse.searchers.nearest import MAX_DONORS, Donors, Side
 from edfa.typing import Float32Array, Float64Array, IntArray
 
 Reward = Literal["none", "sparsity", "proximity", "plausibility"]
@@ -62,7 +62,7 @@ class NICE(Searcher):
     _: KW_ONLY
     justified: bool = True
     neighbours: int = 50
-    max_donors: int = LIMIT
+    max_donors: int = MAX_DONORS
     literal: bool = False
 
     def _check_settings(self) -> None:

@@ -167,7 +167,7 @@ def test_hybrids_do_not_make_it_learn_the_training_people_by_heart():
 
 
 def test_there_are_never_more_rows_than_the_limit(monkeypatch, table):
-    monkeypatch.setattr("edfa.predictors.user_model.distil.MOST", 300)
+    monkeypatch.setattr("edfa.predictors.user_model.distil.MAX_TRAINING_ROWS", 300)
     model = distil(soft, table.train.X, table.train.y, (2,), k=10, n_hybrids=9, seed=0)
     assert len(model.rows_) == 300
 
