@@ -18,7 +18,7 @@ from edfa.data.encode import Encoder
 from edfa.data.rules import NO_OVERLAY, Overlay
 from edfa.data.schema import Schema
 from edfa.data.table import Table
-from edfa.errors import DataError, MismatchError, check_known
+from edfa.errors import DataError, MismatchError, UnknownNameError
 from edfa.explanation.necessity import Support, Sweep, sweep
 from edfa.explanation.partition import Partition, members
 from edfa.predictors.base import Predictor, align
@@ -227,7 +227,8 @@ class Background:
             return None
         classes = self.schema.classes
         known: Sequence[Any] = classes if isinstance(name, str) else range(len(classes))
-        check_known("class", name, known)
+        if name not in known:
+            raise UnknownNameError("class", name, known)
         return known.index(name)
 
 
