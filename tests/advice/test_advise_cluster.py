@@ -136,7 +136,7 @@ def test_the_commands_take_a_scheduler(scheduler, saved, tmp_path, capsys):
 
 
 def test_a_certificate_is_the_same(scheduler, saved, monkeypatch):
-    monkeypatch.setattr(on_workers, "PEOPLE", 37)
+    monkeypatch.setattr(on_workers, "PEOPLE_PER_TASK", 37)
     advisor = edfa.Advisor.load(saved / "advisor")
     people = edfa.load("german").calibration
     assert (

@@ -106,7 +106,7 @@ def test_nothing_is_trained_for_half_known_people_and_order_does_not_matter(monk
 
 @pytest.mark.parametrize("out", ["out.csv", "out.jsonl", "out.parquet"])
 def test_bytes_do_not_depend_on_chunks_or_jobs(out, tmp_path, monkeypatch):
-    monkeypatch.setattr(batch_file, "BLOCK", 50)  # three blocks
+    monkeypatch.setattr(batch_file, "ROWS_PER_BLOCK", 50)  # three blocks
     half_known().head(120).to_csv(tmp_path / "rows.csv", index=False)
     results = []
     for chunk, jobs in ((None, 2), (17, 1), (1000, 3)):

@@ -149,7 +149,7 @@ def test_a_certificate_for_wishes_is_the_certifiers_on_one_step_by_hand(name, re
     )
     assert certificate.advisor == advisor.fingerprint
     tried, rows = dry_run_advisor(advisor, seed=0)
-    dry = observe(tried, wishes, rows, module.ENOUGH_TRAINING, module.MOST_REFUSED_TRAINING)
+    dry = observe(tried, wishes, rows, module.TRAINING_ACTORS, module.MOST_REFUSED_TRAINING)
     anchor = choose_anchor(dry, len(records.people), 0.2, ceiling=0.5, target="act")
     assert certificate.anchor == anchor, "chosen on training people"
 
@@ -341,7 +341,7 @@ def test_progress_is_told_and_changes_nothing(monkeypatch):
     made = find_certificate(fitted(), WISHES["locked"], progress=lambda *done: calls.append(done))
     assert len(calls) > 3
     assert [done for done, _ in calls] == sorted(done for done, _ in calls)
-    assert {total for _, total in calls} == {module.ENOUGH}
+    assert {total for _, total in calls} == {module.CALIBRATION_ACTORS}
     module.CERTIFICATES.forget()
     assert made == find_certificate(fitted(), WISHES["locked"])
 

@@ -202,7 +202,7 @@ steps = st.lists(
 @settings(max_examples=25, deadline=None)
 def test_whatever_came_before_the_result_is_that_of_a_clean_run(steps, last, again, suffix, data):
     with pytest.MonkeyPatch.context() as patch, _folder() as folder:
-        patch.setattr(batch_file, "BLOCK", 10)
+        patch.setattr(batch_file, "ROWS_PER_BLOCK", 10)
         people().to_csv(folder / "rows.csv", index=False)
         out = folder / f"out{suffix}"
         for ((which, plans), chunk, killed), damage, at in steps:
@@ -315,7 +315,7 @@ def test_an_input_edited_with_the_same_size_and_time_is_read_afresh(rows, tmp_pa
 
 
 def test_of_a_file_that_grew_what_is_finished_is_kept(rows, tmp_path, monkeypatch):
-    monkeypatch.setattr(batch_file, "BLOCK", 10)
+    monkeypatch.setattr(batch_file, "ROWS_PER_BLOCK", 10)
     out = tmp_path / "out.csv"
     cut_short(0, rows, out, 3)
     rows.write_text(rows.read_text() + rows.read_text().splitlines()[1] + "\n")

@@ -216,7 +216,7 @@ def test_large_batches_are_cut_and_give_the_same(monkeypatch):
     model = SubsetXGB(n_estimators=20).fit(TRAIN, Y)
     rows = partly_known(TABLE.test.X[:60], 0.4, seed=2)
     whole = sweep(rows, model, SUPPORT)
-    monkeypatch.setattr(sys.modules[sweep.__module__], "ROWS", 500)
+    monkeypatch.setattr(sys.modules[sweep.__module__], "ROWS_PER_CALL", 500)
     cut = sweep(rows, model, SUPPORT)
     assert len(cut.groups) > len(whole.groups) or len(cut.groups) == 60
     np.testing.assert_array_equal(cut.necessity, whole.necessity)
@@ -253,7 +253,7 @@ def test_a_shorter_way_says_what_asking_about_everything_does(monkeypatch):
     rows[:5, 0] = np.nan  # and some who are alone with what they know
     short = sweep(rows, model, SUPPORT)
     assert {group.cached_probabilities is None for group in short.groups} == {True, False}
-    monkeypatch.setattr(sys.modules[sweep.__module__], "MANY", np.inf)
+    monkeypatch.setattr(sys.modules[sweep.__module__], "SHORTCUT_FROM_ROWS", np.inf)
     whole = sweep(rows, model, SUPPORT)
     assert all(group.cached_probabilities is not None for group in whole.groups)
     for a, b in zip(short.groups, whole.groups, strict=True):

@@ -193,7 +193,7 @@ def test_what_the_model_is_not_shown_is_no_fact_of_the_refusal():
 
 
 def test_bars_stand_for_facts_and_the_smallest_share_one(ax, monkeypatch):
-    monkeypatch.setattr("edfa.plots.refusal.MOST", 4)
+    monkeypatch.setattr("edfa.plots.refusal.MAX_BARS", 4)
     parts = [("a", -3.0), ("b", -1.0), ("c", -0.2), ("d", 0.1), ("e", 0.5)]
     contributions = tuple(
         plots.Contribution(
