@@ -108,9 +108,9 @@ load("user model: load", advisor, 2)
 """,
     "web": """
 import contextlib, importlib
-def module(name):
-    try: return importlib.import_module("edfa_serve." + name)
-    except ImportError: return importlib.import_module("edfa.web." + name)
+# the service of this tree, not one that is installed
+service = "edfa_serve" if (Path(edfa.__file__).parents[1] / "edfa_serve").is_dir() else "edfa.web"
+def module(name): return importlib.import_module(service + "." + name)
 from starlette.testclient import TestClient
 german = edfa.load("german")
 advisor = edfa.Advisor(threshold="balanced").fit(german, n_jobs=1)
