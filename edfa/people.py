@@ -355,7 +355,9 @@ class People(HasBackground):
         askable = unknown if self.askable is None else np.asarray(self.askable, dtype=bool)
         if askable.shape != rows.shape:
             raise DataError(f"askable must be of shape {rows.shape}, not {askable.shape}")
-        askable = unknown & askable & ~np.isin(self.schema.names, self.overlay.never_ask)
+        askable = unknown & askable
+        if self.overlay.never_ask:
+            askable &= ~np.isin(self.schema.names, self.overlay.never_ask)
         object.__setattr__(self, "askable", askable)
 
     def __len__(self) -> int:

@@ -118,7 +118,7 @@ class PolicyPath:
         """
         stopped, alone = np.zeros(len(asked), dtype=bool), len(asked) == 1
         earlier = np.append(self.person[1:] == self.person[:-1], False)
-        for each in np.unique(tau[asked]):
+        for each in {*tau[asked].tolist()}:
             left = np.flatnonzero((asked & (tau == each))[self.person] & earlier)
             while len(left):
                 changes = self.person[left][1:] != self.person[left][:-1]

@@ -371,7 +371,8 @@ class Plans:
             "low": self.low[plan],
             "high": self.high[plan],
         }
-        words = {name: self._words(feature, codes) for name, codes in cells.items()}
+        rows = {j: np.flatnonzero(feature == j) for j in {*feature.tolist()}}
+        words = {name: self._words(rows, codes) for name, codes in cells.items()}
         return position, feature, words
 
     def to_dicts(self, plans: IntArray | None = None) -> list[dict[str, Any]]:
@@ -437,14 +438,14 @@ class Plans:
                 columns[name] = numbers[plan]
         return pd.DataFrame(columns)
 
-    def _words(self, feature: IntArray, codes: AnyArray) -> AnyArray:
-        """Encoded cells (n,) in people's words, each of its own ``feature`` (n,); None for NaN."""
+    def _words(self, rows: Mapping[int, IntArray], codes: AnyArray) -> AnyArray:
+        """Encoded cells (n,) in people's words, ``rows`` of each feature; None for NaN."""
         words = np.full(len(codes), None, dtype=object)
-        for j in np.unique(feature):
-            rows = np.flatnonzero((feature == j) & ~np.isnan(codes))
-            if len(rows):
+        for j, all_rows in rows.items():
+            some = all_rows[~np.isnan(codes[all_rows])]
+            if len(some):
                 name = self.people.schema.names[j]
-                words[rows] = self.people.encoder.decode_cells(name, codes[rows])
+                words[some] = self.people.encoder.decode_cells(name, codes[some])
         return words
 
     def to_json(self) -> str:
