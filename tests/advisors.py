@@ -37,7 +37,9 @@ def shared(name, **settings):
     folder = FOLDER / "advisors" / name
     with FileLock(FOLDER / f"{name}.lock"):
         if not folder.exists():
-            edfa.Advisor(threshold="balanced", **settings).fit(edfa.load("german")).save(folder)
+            edfa.Advisor(threshold="balanced", **{"loss": "let_down"} | settings).fit(
+                edfa.load("german")
+            ).save(folder)
     return edfa.Advisor.load(folder)
 
 

@@ -38,20 +38,29 @@ from edfa.advice.fitted import (
 )
 from edfa.advice.interview import Interview
 from edfa.advice.on_workers import Cluster, roll_out_remote
-from edfa.advice.promise import certify_people, choose_reference, dry_run, learn_judges, roll_out
+from edfa.advice.promise import (
+    certify_people,
+    choose_reference,
+    dry_run,
+    learn_judges,
+    roll_out,
+    with_outlook,
+)
 from edfa.advice.receipt import Receipt, Verification
 from edfa.advice.verify import verify
 from edfa.artifacts import MANIFEST, readable
 from edfa.blanket.discovery import discover
 from edfa.blanket.units import Blanket
+from edfa.certification.bounds import check_level
 from edfa.certification.certificate import Certificate, GroupCertificates
+from edfa.certification.endings import LOSS_OF
 from edfa.certification.rcps import RecourseCertifier
-from edfa.certification.records import REFERENCES, Reference
+from edfa.certification.records import PLAN_LOSSES, REFERENCES, Loss, Reference
 from edfa.certification.risk_curve import Target
 from edfa.data.rules import NO_RULES, Overlay, Rules
 from edfa.data.schema import Schema
 from edfa.data.table import Table
-from edfa.errors import DataError, MismatchError, SettingError
+from edfa.errors import DataError, MismatchError, SettingError, check_known
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.predictors.monotone import DirectionCheck
 from edfa.predictors.user_model.fidelity import Fidelity
@@ -78,13 +87,23 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         ``searcher="nearest"`` the paper's recipe.
     signal
         What the stop rule watches: ``"uncertainty"``, ``"plan"``, or with ``searcher="survival"``
-        ``"survival"``. It goes with the searcher unless it is given.
+        ``"help"`` and ``"survival"``. It goes with the searcher and the loss unless it is given.
     alpha, delta
-        The promise: of people who are told to act, at most a share alpha do the plan and are still
-        refused; this is wrong with probability delta.
+        The promise: of people who are told to act, at most a share alpha act in vain; this, and
+        what is promised about the other endings, is wrong with probability delta.
+    alpha_granted
+        Of people who are told that they are granted, at most this share are refused in the end.
+    alpha_nothing
+        Of people who are told that nothing helps, at most this share are granted, or have a plan,
+        in the end.
+    loss
+        What counts as a broken promise: to act ``"in_vain"`` (the plan is followed and the person
+        is still refused, or would be granted without it); to be ``"let_down"`` (still refused);
+        or the paper's ``"recourse"``. With the last two, people are told to act and nothing else.
     target
-        Whom the promise is about: people who act ``"early"`` (and with them all who are told to
-        act), all who are told to ``"act"``, ``"all"`` who have a plan, or those ``"refused"``.
+        With the losses ``"let_down"`` and ``"recourse"``, whom the promise is about: people who act
+        ``"early"`` (and with them all who are told to act), all who are told to ``"act"``,
+        ``"all"`` who have a plan, or those ``"refused"``.
     reference
         By whom they are not refused: the advisor's model when everything that it asks is known
         (``"trajectory_end"``), the model that sees all features (``"all_features"``), or a model
@@ -95,12 +114,8 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         The number of models, learnt again from resampled training people, that have a say in which
         plan survives (with ``searcher="survival"``); 0: the model alone.
     min_survival
-        Nobody is told to act on a plan whose estimated survival is below this (with the signal
-        ``"survival"``).
-    min_need
-        Nobody is told to act whose estimated chance of being refused without a plan is below this;
-        they are asked on. At 0.5 far less effort is wasted, and questions cost more. None: 0.5
-        where a user model decides, else 0.
+        Nobody is told to act on a plan whose estimated survival (with the signal ``"survival"``),
+        or probability to help (``"help"``), is below this.
     budget
         What one interview may cost; a share up to 1, an amount, or ``"inf"``.
     threshold
@@ -135,11 +150,13 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         signal: str | None = None,
         alpha: float = 0.2,
         delta: float = 0.05,
+        alpha_granted: float = 0.05,
+        alpha_nothing: float = 0.1,
+        loss: Loss = "in_vain",
         target: Target = "early",
         reference: Reference | Literal["auto"] = "auto",
         committee: int = 12,
         min_survival: float = 0.5,
-        min_need: float | None = None,
         budget: Budget = "inf",
         threshold: Threshold = None,
         seed: int = 0,
@@ -154,11 +171,13 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         self.signal = signal
         self.alpha = alpha
         self.delta = delta
+        self.alpha_granted = alpha_granted
+        self.alpha_nothing = alpha_nothing
+        self.loss = loss
         self.target = target
         self.reference = reference
         self.committee = committee
         self.min_survival = min_survival
-        self.min_need = min_need
         self.budget = budget
         self.threshold = threshold
         self.seed = seed
@@ -172,11 +191,18 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         check_seed(self.seed)
         anchor = 0.0 if self.target in ("early", "act") else None
         RecourseCertifier(self.alpha, self.delta, target=self.target, anchor=anchor)
+        for name in ("alpha_granted", "alpha_nothing"):
+            check_level(name, getattr(self, name))
+        check_known("loss", self.loss, PLAN_LOSSES)
+        if self.loss == "in_vain" and self.target != "early":
+            raise SettingError(
+                f"target={self.target!r} goes with loss='let_down' or 'recourse'; the endings of "
+                "loss='in_vain' are promised to those who are told so"
+            )
         if self.committee and self.committee < 2:
             raise SettingError(f"committee: 0, or at least 2 models, not {self.committee!r}")
-        for name in ("min_survival", "min_need"):
-            if not 0 <= (getattr(self, name) or 0) <= 1:
-                raise SettingError(f"{name}: a share from 0 to 1, not {getattr(self, name)!r}")
+        if not 0 <= self.min_survival <= 1:
+            raise SettingError(f"min_survival: a share from 0 to 1, not {self.min_survival!r}")
         check_settings(self.get_params(deep=False))
         if not isinstance(self.rules, Rules | None):
             raise SettingError(f"rules: Rules(...) or None, not {self.rules!r}")
@@ -246,11 +272,11 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
                 fitted = fit_parts(all_features=True)
                 fitted = replace(fitted, judges=judges, calibration=calibration.X)
                 dry = dry_run(fitted, self.seed, n_jobs, [reference])
-        fitted = replace(fitted, promise=replace(fitted.promise, reference=reference))
+        fitted = with_outlook(replace(fitted, promise=replace(fitted.promise, reference=reference)))
         fitted = replace(fitted, fingerprint=identify_advisor(fitted))
         model.remember(test.X, test.frame)
         people = CalibrationPeople.of(calibration, fitted)
-        records = roll_out(fitted, people.X, partial(report, "calibration"), n_jobs).records
+        records = roll_out(fitted, people.X, partial(report, "calibration"), n_jobs).endings
         self.fitted_ = certify_people(fitted, people, records, dry[reference])
         rollout = roll_out(self.fitted, test.X, partial(report, "test"), n_jobs)
         self.evaluation_ = evaluate(self.fitted, test, rollout)
@@ -301,14 +327,24 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
             budget=self.budget,
             operator_rules=rules,
             promise=Promise(
-                Ending(signal=self.signal or usual_signal, target=self.target, alpha=self.alpha),
+                self._endings(usual_signal),
                 self.delta,
                 min_survival=self.min_survival,
-                min_need=model.default_need if self.min_need is None else self.min_need,
                 groups=self.groups,
             ),
         )
         return replace(fitted, directions=sweep_directions(fitted))
+
+    def _endings(self, usual_signal: str) -> tuple[Ending, ...]:
+        """The endings that are promised; the signal of plans that goes with the searcher."""
+        if usual_signal == "survival" and self.loss == "in_vain":
+            usual_signal = "help"
+        act = Ending("act", self.signal or usual_signal, self.loss, self.target, self.alpha)
+        if self.loss != "in_vain":
+            return (act,)
+        granted = Ending("granted", "chance", LOSS_OF["granted"], alpha=self.alpha_granted)
+        nothing = Ending("nothing", "no_way", LOSS_OF["nothing"], alpha=self.alpha_nothing)
+        return granted, act, nothing
 
     def _rules(self, schema: Schema) -> Rules:
         """The operator's rules; who is in a group stays in it, whatever they do."""
@@ -397,6 +433,15 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
             )
         return made
 
+    @property
+    def endings(self) -> dict[str, Certificate | GroupCertificates]:
+        """What is promised about each ending of an interview, by its name; all of it holds together
+        with probability 1 - delta.
+        """
+        self._certified()
+        promise = self.fitted.promise
+        return {e.name: e.certificate for e in promise.endings if e.certificate is not None}
+
     def _certified(self) -> Certificate | GroupCertificates:
         made = self.fitted.promise.certificate
         if made is None:
@@ -450,14 +495,14 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
             If somebody is not known well enough, or these are the training people.
         """
         report, promise = progress or (lambda stage, done, total: None), self.fitted.promise
-        ending = replace(promise.ending, alpha=self.alpha, target=self.target)
-        promise = replace(promise, ending=ending, delta=self.delta)
+        endings = self._endings(promise.ending.signal)
+        promise = replace(promise, endings=endings, delta=self.delta)
         fitted = replace(self.fitted, promise=promise)
         calibration = CalibrationPeople.of(people, fitted)
         reference, steps = promise.reference, partial(report, "calibration")
         dry = dry_run(fitted, self.seed, n_jobs, [reference])[reference]
         if scheduler is None:
-            records = roll_out(fitted, calibration.X, steps, n_jobs).records
+            records = roll_out(fitted, calibration.X, steps, n_jobs).endings
         else:
             cluster = Cluster(scheduler, folder)
             records = roll_out_remote(fitted, calibration.X, cluster, steps)
@@ -528,8 +573,8 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         """
         promise = self.fitted.promise
         plain = {f.name: getattr(self, f.name) for f in fields(persist.PlainSettings)} | {
-            "min_need": promise.min_need,
-            "alpha": promise.ending.alpha,
+            **{persist.ALPHAS[ending.name]: ending.alpha for ending in promise.endings},
+            "loss": promise.ending.loss,
             "delta": promise.delta,
             "target": promise.ending.target,
         }

@@ -6,7 +6,7 @@ person. Whatever is looked at is worked out once; of a few people, everything sh
 the model.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -16,8 +16,10 @@ import numpy as np
 from edfa.acquisition.greedy import Greedy
 from edfa.acquisition.loop import budget_amount, next_question
 from edfa.acquisition.survival import SurvivalPolicy
-from edfa.advice.fitted import NEVER_ACTS, FittedAdvisor
-from edfa.certification.replay import signal_of, uncertainty
+from edfa.advice.fitted import FittedAdvisor
+from edfa.advice.signals import find_signals
+from edfa.certification.endings import EndingName
+from edfa.certification.replay import OF_PLANS, uncertainty
 from edfa.data.encode import Levels, Measure
 from edfa.data.rules import NO_OVERLAY, Overlay
 from edfa.explanation.necessity import necessity
@@ -28,7 +30,6 @@ from edfa.predictors.user_model.given import Given
 from edfa.recourse.find import find_recourse
 from edfa.recourse.plans import Plans
 from edfa.recourse.searchers.survival import SurvivalSearch
-from edfa.recourse.survival import Completions
 from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
 FEW_PEOPLE = 16  # people of whom everything is read off one sweep
@@ -58,6 +59,7 @@ class Assessment:
     fitted: FittedAdvisor
     people: People
     _plans: dict[Any, Plans] = field(default_factory=dict, repr=False)
+    _signals: dict[Any, Mapping[EndingName, Float64Array]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -155,16 +157,8 @@ class Assessment:
         """
         if not self.people.predictor.decides_by_completions(self.known):
             return None
-        share = self._completions.decided_share(self.people, self.fitted.favourable)
-        return share, self._completions.neighbours.k
-
-    @property
-    def _completions(self) -> Completions:
-        """What completes these people when a user model is asked about them."""
-        searcher = self.fitted.searcher
-        if isinstance(searcher, SurvivalSearch):
-            return searcher.completions_
-        return Completions(self.fitted.background.neighbours)
+        share = self.fitted.completions.decided_share(self.people, self.fitted.favourable)
+        return share, self.fitted.completions.neighbours.k
 
     def majority(self, row: int = 0) -> Predictor:
         """The model that decides about the person in ``row``, and about whoever differs from them
@@ -176,7 +170,7 @@ class Assessment:
         predictor = self.people.predictor
         if self.shares is None:
             return predictor
-        completions = self._completions.neighbours.complete(self.X[row][None])[0]
+        completions = self.fitted.completions.neighbours.complete(self.X[row][None])[0]
         return predictor.over_completions(completions, self.fitted.favourable)
 
     @cached_property
@@ -189,7 +183,7 @@ class Assessment:
         if self.shares is None:
             return whole
         background, rows = self.fitted.background, np.empty(self.X.shape)
-        rows_each = self.X.shape[1] * self._completions.neighbours.k
+        rows_each = self.X.shape[1] * self.fitted.completions.neighbours.k
         most = max(4, min(background.support.most, SWEPT // rows_each))
         # A memory of its own, of one person: nobody asks again.
         support = replace(background.support, cache=ModelCache(1), most=most)
@@ -265,48 +259,47 @@ class Assessment:
             )
         return self._plans[key]
 
-    def signal(self, k: int | None = None, enough: float = 1.0) -> Float64Array:
-        """What the stop rule watches, (people,); NaN: no plan. The arguments are those of
-        ``plans``, whose search is used again.
+    def signals(
+        self, k: int | None = None, enough: float = 1.0
+    ) -> Mapping[EndingName, Float64Array]:
+        """What the stop rules watch, (people,) by the name of the ending; NaN where it is not
+        possible. The arguments are those of ``plans``, whose search is used again.
         """
-        plans, watched = self.plans(k, enough=enough), self.fitted.promise.ending.signal
-        if not len(plans):
-            return np.full(len(self), np.nan)
-        signal = signal_of(plans, watched, self.explained.probabilities)
-        signal = np.where(plans.legal, signal, np.nan)
-        return np.where(self.fitted.lacks_need(self.explained, signal), NEVER_ACTS, signal)
+        key = (k, enough)
+        if key not in self._signals:
+            self._signals[key] = find_signals(self.fitted, self.plans(k, enough=enough))
+        return self._signals[key]
 
-    def stops(self, tau: float, k: int | None = None) -> BoolArray:
-        """Who is stopped here by the rule "act at the first plan whose signal is at most tau", if
-        they get here, (people,).
+    def stops(self, tau: Mapping[EndingName, float], k: int | None = None) -> BoolArray:
+        """Who is told an ending here, if they get here, (people,).
 
         Parameters
         ----------
         tau
-            The threshold.
+            The threshold of each ending by its name; NaN: nobody is told so.
         k
             As for ``plans``.
         """
-        low, watched = self.refused, self.fitted.promise.ending.signal
-        if watched == "uncertainty":
+        act, watched = tau["act"], self.fitted.promise.ending.signal
+        alone = len(tau) == 1
+        if alone and watched == "uncertainty":
             # It is known without a plan: only where it is low enough is one looked for.
-            low = low & (uncertainty(self.explained.probabilities) <= tau)
-        rows = np.flatnonzero(low)
-        if watched == "uncertainty" and not low.all():
-            stopped = np.zeros(len(self), dtype=bool)
-            if len(rows):
-                some = replace(self, people=self.explained.take(rows), _plans={})
-                stopped[rows] = some.stops(tau, k)
-            return stopped
-        if not len(rows):
-            return low
-        # One plan that survives clearly often enough says it; the best one is not needed, unless it
-        # is looked at again.
+            low = self.refused & (uncertainty(self.explained.probabilities) <= act)
+            if not low.all():
+                stopped, rows = np.zeros(len(self), dtype=bool), np.flatnonzero(low)
+                if len(rows):
+                    some = replace(self, people=self.explained.take(rows), _plans={}, _signals={})
+                    stopped[rows] = some.stops(tau, k)
+                return stopped
+        # One plan that is clearly sure enough says it; the best one is not needed, unless it is
+        # looked at again.
         searcher = self.fitted.searcher
         again = isinstance(searcher, SurvivalSearch) and searcher.second_look > 0
         planned = any(enough == 1.0 for *_, enough in self._plans)
-        enough = 1.0 if planned or again or watched != "survival" else min(1 - tau + 1e-9, 1.0)
-        return np.asarray(low & (self.signal(k, enough) <= tau))
+        quick = not (planned or again or np.isnan(act)) and watched in OF_PLANS
+        signals = self.signals(k, min(1 - act + 1e-9, 1.0) if quick else 1.0)
+        told = [signal <= tau[name] for name, signal in signals.items()]
+        return np.asarray(np.logical_or.reduce(told))
 
 
 QuestionReason = Literal["head", "spouse", "unattached", "information", "survival", "policy"]

@@ -4,7 +4,7 @@ plans last; and what it costs its model to obey the card's directions.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from sklearn.metrics import roc_auc_score
 from edfa.acquisition.trajectory import Trajectory
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.promise import Rollout
-from edfa.certification.records import Runs
+from edfa.certification.endings import Ends, stop_endings
+from edfa.certification.records import Loss, Records
 from edfa.data.schema import Schema
 from edfa.data.table import Table
 from edfa.errors import SettingError
@@ -22,7 +23,32 @@ from edfa.people import Background
 from edfa.predictors.base import Predictor, UnfittedError
 from edfa.predictors.user_model.fidelity import Fidelity, measure_fidelity
 from edfa.reading import parse
-from edfa.typing import BoolArray, Float32Array, IntArray
+from edfa.typing import BoolArray, Float32Array
+
+EXCESS = 1.5  # times the effort of the plan at the end, from which on a plan is too dear
+OTHERS_TOLD = {"granted": "they are granted", "nothing": "nothing helps"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What becomes of people who are told one ending.
+
+    Parameters
+    ----------
+    n, share
+        How many were told so, at any step, and their share of all people.
+    early
+        How many of them were told so before their last question.
+    wrong, wrong_error
+        The share of those told early to whom the promise was broken, and its standard error; None:
+        nobody was told so early.
+    """
+
+    n: int
+    share: float
+    early: int
+    wrong: float | None = None
+    wrong_error: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +70,19 @@ class Outcomes:
     early, acting
         Of people with a plan, the share told to act before their last question, and at all.
     risk, risk_error
-        Of the ``n``, the share who did the plan and were still refused by what the promise is held
-        against, and its standard error.
+        Of the ``n``, the share to whom the promise about plans was broken, and its standard error:
+        who acted in vain, or with the loss "let_down" did the plan and were still refused.
     wasted
         Of the ``n``, the share who would have been granted without a plan.
     changes, effort
         The means of what the ``n`` change, and of its effort.
+    excess
+        Of those told to act before their last question who have a plan in the end, the share whose
+        plan takes more than 1.5 times the effort of that one.
+    endings
+        What becomes of people who are told each ending, by its name.
+    loss
+        What counts as a broken promise about plans.
     """
 
     people: int
@@ -64,6 +97,14 @@ class Outcomes:
     acting: float | None = None
     changes: float | None = None
     effort: float | None = None
+    excess: float | None = None
+    endings: Mapping[str, Told] = field(default_factory=dict)
+    loss: Loss = "let_down"
+
+    @property
+    def broken(self) -> str:
+        """What the promise about plans calls its failures."""
+        return "in vain" if self.loss == "in_vain" else "were let down"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +128,7 @@ class GroupEvaluation(Outcomes):
         acts = "nobody is told to act" if self.certified else "no certificate for this group"
         if self.n:
             acts = (
-                f"of {self.n} told to act {self.risk:.1%} were let down "
+                f"of {self.n} told to act {self.risk:.1%} {self.broken} "
                 f"({self.wasted:.1%} needed no plan)"
             )
         does = (
@@ -148,10 +189,14 @@ class AdvisorEvaluation(Outcomes):
     def sentence(self) -> str:
         """The most important measures of all people together, in words."""
         risk = (
-            f"of {self.n} people told to act {self.risk:.1%} were let down"
+            f"of {self.n} people told to act {self.risk:.1%} {self.broken}"
             if self.n
             else "nobody is told to act"
         )
+        for name, words in OTHERS_TOLD.items():
+            told = self.endings.get(name)
+            if told is not None and told.wrong is not None:
+                risk += f", of {told.early} told early that {words} {told.wrong:.1%} wrongly"
         known = f"{self.accuracy_all:.1%} knowing everything"
         known += "" if self.base_rate is None else f", {self.base_rate:.1%} knowing nothing"
         auroc = "" if self.auroc is None else f"AUROC {self.auroc:.3f}, "
@@ -187,9 +232,10 @@ def evaluate(fitted: FittedAdvisor, people: Table, rollout: Rollout) -> AdvisorE
     if fitted.promise.certificate is None:
         raise UnfittedError("there is no certificate to check; call certify(people) first")
     last, truth, decided = trajectory.last, people.y, trajectory.decision
-    runs = Runs.from_records(rollout.records)
-    row, acts = runs.stops(fitted.tau_for(labels))
-    ended = np.where(acts, trajectory.at(0) + runs.step[row], last)
+    ends = stop_endings(
+        rollout.endings, {name: fitted.tau_for(labels, name) for name in rollout.endings}
+    )
+    ended = ends.row
     everybody = np.ones(len(people), dtype=bool)
     return AdvisorEvaluation(
         accuracy=float((decided[ended] == truth).mean()),
@@ -203,11 +249,11 @@ def evaluate(fitted: FittedAdvisor, people: Table, rollout: Rollout) -> AdvisorE
                 truth == fitted.favourable, trajectory.probabilities[last, fitted.favourable]
             )
         ),
-        **_measure(fitted, rollout, ended, acts, everybody),
+        **_measure(fitted, rollout, ends, everybody),
         groups={
             label: GroupEvaluation(
                 certified=fitted.certificate_for(label) is not None,
-                **_measure(fitted, rollout, ended, acts, labels == label),
+                **_measure(fitted, rollout, ends, labels == label),
             )
             for label in sorted(set(labels.tolist()) - {None})
         },
@@ -236,7 +282,7 @@ def fidelity_of(model: Predictor, X: Float32Array, trajectory: Trajectory) -> Fi
 
 
 def _measure(
-    fitted: FittedAdvisor, rollout: Rollout, ended: IntArray, acts: BoolArray, some: BoolArray
+    fitted: FittedAdvisor, rollout: Rollout, ends: Ends, some: BoolArray
 ) -> dict[str, Any]:
     """The fields of ``Outcomes`` for some people.
 
@@ -244,13 +290,12 @@ def _measure(
     ----------
     fitted, rollout
         The advisor, and what was asked, planned and found of everybody.
-    ended
-        The row of the trajectory at which each person stops, (people,).
-    acts
-        Who is told to act, (people,).
+    ends
+        Where each person stops, and what they are told, (people,) each.
     some
         Who is measured, (people,).
     """
+    ended, acts = ends.row, ends.ending == "act"
     trajectory, plans = rollout.trajectory, rollout.plans
     last = trajectory.last
     refused = (trajectory.decision[last] != fitted.favourable) & some
@@ -265,6 +310,11 @@ def _measure(
         "coverage": float(plans.legal[last][refused].mean()) if refused.any() else None,
         "early": early / n_planned if n_planned else None,
         "n": n,
+        "loss": fitted.promise.ending.loss,
+        "endings": {
+            name: _told(records, ends, (ends.ending == name) & some, ended < last, int(some.sum()))
+            for name, records in rollout.endings.items()
+        },
     }
     if n:
         risk = float(np.asarray(rollout.records.loss)[row].mean())
@@ -276,7 +326,25 @@ def _measure(
             "changes": float(plans.l0[plan].mean()),
             "effort": float(plans.effort[plan].mean()),
         }
+    both = acts & some & (ended < last) & plans.legal[last]
+    if both.any():
+        now, then = (plans.effort[plans.first[rows[both]]] for rows in (ended, last))
+        measures["excess"] = float((now > EXCESS * then).mean())
     return measures
+
+
+def _told(records: Records, ends: Ends, some: BoolArray, early: BoolArray, size: int) -> Told:
+    """What becomes of some people (people,) who are told an ending with these records.
+
+    ``early`` says who stops before their last question, (people,); ``size`` is the number of people
+    among whom they are.
+    """
+    rows = ends.row[some & early]
+    told = Told(n=int(some.sum()), share=int(some.sum()) / size, early=len(rows))
+    if not len(rows):
+        return told
+    wrong = float(np.asarray(records.loss)[rows].mean())
+    return replace(told, wrong=wrong, wrong_error=float(np.sqrt(wrong * (1 - wrong) / len(rows))))
 
 
 @dataclass(frozen=True)

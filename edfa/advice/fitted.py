@@ -1,9 +1,10 @@
 """What an advisor has learnt and what it promises: everything that interviews, files and
 certificates read and nothing changes.
 
-An interview may end in an *ending*: a person is told to act. How that is watched, what counts as
-a broken promise and whom the promise is about are the ending's; everything else about a promise
-(reference, floors, groups, certificates) is shared by all endings.
+An interview ends in one of three *endings*: a person is told that they will be granted, to act, or
+that nothing helps. How that is watched, what counts as a broken promise and how often it may be
+broken are the ending's; everything else about a promise (delta, reference, groups) is shared by all
+endings. With a loss about plans alone ("let_down", "recourse") the only ending is to act.
 """
 
 from collections.abc import Mapping
@@ -18,7 +19,9 @@ from edfa.acquisition.loop import Budget
 from edfa.advice.receipt import versions
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate, GroupCertificates
+from edfa.certification.endings import EndingName
 from edfa.certification.records import Loss, Reference
+from edfa.certification.replay import OF_PLANS
 from edfa.certification.risk_curve import Target
 from edfa.data.encode import Encoder, Levels
 from edfa.data.rules import NO_RULES, Rules
@@ -31,12 +34,15 @@ from edfa.people import Background, HasBackground, People
 from edfa.predictors.base import Predictor
 from edfa.predictors.committee import Committee
 from edfa.predictors.monotone import DirectionCheck, check_directions, signs
+from edfa.recourse.outlook import Outlook
 from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
+from edfa.recourse.survival import Completions
 from edfa.typing import BoolArray, Float32Array, Float64Array, ObjectArray
 
 FINAL_SURVIVAL = 0.95  # that a plan needs after the last of several questions
 NEVER_ACTS = 2.0  # the signal of who may not act; all others are at most 1
+MOST_UNSURE = 0.5  # the largest signal at which people are told anything else than to act
 NOT_RECORDED = "not recorded"  # the group of people whose value is truly missing
 
 
@@ -47,52 +53,26 @@ class Ending:
     Parameters
     ----------
     name
-        What people are told: ``"act"``.
+        What people are told: ``"granted"``, ``"act"`` or ``"nothing"``.
     signal
-        What the stop rule watches: a name of ``edfa.certification.replay.SIGNALS``.
+        What the stop rule watches: a name of ``edfa.certification.replay.SIGNALS``; of the others,
+        ``"chance"`` (one minus the probability of the favourable decision) and ``"no_way"`` (one
+        minus the share of people like this one who are refused and have no plan in the end).
     loss
         What counts as a broken promise: a name of ``edfa.certification.records.LOSSES``.
     target
         Whom the promise is about: a name of ``edfa.certification.risk_curve.TARGETS``.
     alpha
         The largest share of these people to whom it may be broken.
-    """
-
-    name: str = "act"
-    signal: str = "uncertainty"
-    loss: Loss = "let_down"
-    target: Target = "early"
-    alpha: float = 0.2
-
-
-@dataclass(frozen=True)
-class Promise:
-    """What an advisor promises.
-
-    Parameters
-    ----------
-    ending
-        The ending that the promise is about.
-    delta
-        The probability that a certificate is wrong.
-    reference
-        What plans are held against: a name of ``edfa.certification.records.REFERENCES``.
-    min_survival
-        Nobody is told to act on a plan whose survival is below this (signal ``"survival"``).
-    min_need
-        Nobody is told to act whose chance of being refused without a plan is below this.
-    groups
-        The feature whose levels each have a certificate of their own; None: one for everybody.
     certificate
         The certificate of everybody, or those of the groups; None before calibration.
     """
 
-    ending: Ending = Ending()
-    delta: float = 0.05
-    reference: Reference = "trajectory_end"
-    min_survival: float = 0.5
-    min_need: float = 0.0
-    groups: str | None = None
+    name: EndingName = "act"
+    signal: str = "uncertainty"
+    loss: Loss = "let_down"
+    target: Target = "early"
+    alpha: float = 0.2
     certificate: Certificate | GroupCertificates | None = None
 
     @property
@@ -102,16 +82,75 @@ class Promise:
             return {str(label): made for label, made in self.certificate.items()}
         return {} if self.certificate is None else {None: self.certificate}
 
+
+@dataclass(frozen=True)
+class Promise:
+    """What an advisor promises.
+
+    Parameters
+    ----------
+    endings
+        The endings that it is about; people may be told to act in any case.
+    delta
+        The probability that any of the certificates of everybody, or of one group, is wrong.
+    reference
+        What plans are held against: a name of ``edfa.certification.records.REFERENCES``.
+    min_survival
+        Nobody is told to act on a plan whose survival is below this (signal ``"survival"``), or
+        that is less likely than this to help (signal ``"help"``).
+    groups
+        The feature whose levels each have certificates of their own; None: everybody together.
+    """
+
+    endings: tuple[Ending, ...] = (Ending(),)
+    delta: float = 0.05
+    reference: Reference = "trajectory_end"
+    min_survival: float = 0.5
+    groups: str | None = None
+
+    def __getitem__(self, name: str) -> Ending:
+        """The ending of this name."""
+        return next(ending for ending in self.endings if ending.name == name)
+
+    @property
+    def ending(self) -> Ending:
+        """The ending in which people are told to act."""
+        return self["act"]
+
+    @property
+    def certificate(self) -> Certificate | GroupCertificates | None:
+        """What is promised to people who are told to act; None before calibration."""
+        return self.ending.certificate
+
+    @property
+    def certificates(self) -> dict[str | None, Certificate]:
+        """The same by group; without groups, the one for everybody under None."""
+        return self.ending.certificates
+
     @property
     def certificate_id(self) -> str:
         """The digest of all certificates together; empty without any."""
-        return "" if self.certificate is None else self.certificate.digest
+        digests = {e.name: e.certificate.digest for e in self.endings if e.certificate is not None}
+        return digests["act"] if [*digests] == ["act"] else digest(digests) if digests else ""
+
+    def with_certificates(self, made: Mapping[str, Certificate | GroupCertificates]) -> "Promise":
+        """The promise with the certificates of its endings, by name."""
+        endings = (replace(ending, certificate=made[ending.name]) for ending in self.endings)
+        return replace(self, endings=tuple(endings))
+
+    def ceiling_of(self, name: EndingName) -> float:
+        """The largest signal at which anybody is told this ending; infinite: there is no such
+        limit.
+        """
+        if name != "act":
+            return MOST_UNSURE
+        limited = self.ending.signal in OF_PLANS and self.min_survival > 0
+        return 1 - self.min_survival if limited else np.inf
 
     @property
     def ceiling(self) -> float:
         """The largest signal at which anybody is told to act; infinite: there is no such limit."""
-        limited = self.ending.signal == "survival" and self.min_survival > 0
-        return 1 - self.min_survival if limited else np.inf
+        return self.ceiling_of("act")
 
     @property
     def covers_everybody(self) -> bool:
@@ -121,7 +160,7 @@ class Promise:
         made = next(iter(self.certificates.values()), None)
         return made is not None and made.target in ("all", "refused")
 
-    def lacks_final_survival(self, signal: Float64Array, at_last: BoolArray) -> BoolArray:
+    def lacks_final_survival(self, survival: Float64Array, at_last: BoolArray) -> BoolArray:
         """Who has been asked the last question and has no plan that is good enough for that,
         (people,).
 
@@ -131,16 +170,16 @@ class Promise:
 
         Parameters
         ----------
-        signal
-            What the stop rule watches, (people,).
+        survival
+            The survival of each person's plan, (people,).
         at_last
             Who has been asked the last of several questions, (people,).
         """
-        if self.ending.signal != "survival" or self.reference == "trajectory_end":
-            return np.zeros(len(signal), dtype=bool)
-        return np.asarray(at_last & (signal > 1 - FINAL_SURVIVAL))
+        if self.ending.signal not in OF_PLANS or self.reference == "trajectory_end":
+            return np.zeros(len(survival), dtype=bool)
+        return np.asarray(at_last & (survival < FINAL_SURVIVAL))
 
-    def check_owner(self, certificate: Certificate, advisor: str) -> bool:
+    def check_owner(self, certificate: Certificate, advisor: str, ending: Ending) -> bool:
         """Whether a certificate is about the advisor of this fingerprint, what it watches, and
         what its plans are held against.
 
@@ -150,9 +189,11 @@ class Promise:
             A certificate of everybody or of a group.
         advisor
             The fingerprint of the advisor.
+        ending
+            The ending that it should be about.
         """
-        about = (certificate.advisor, certificate.signal, certificate.reference)
-        return about == (advisor, self.ending.signal, self.reference)
+        about = (certificate.advisor, certificate.signal, certificate.reference, certificate.loss)
+        return about == (advisor, ending.signal, self.reference, ending.loss)
 
 
 NO_PROMISE = Promise()
@@ -182,6 +223,9 @@ class FittedAdvisor(HasBackground):
         Models learnt again that plans may be held against; they choose nothing.
     calibration
         Encoded rows (people, features) of the calibration part of the table.
+    outlook
+        How training people stand when everything is known; None where nobody is told that nothing
+        helps.
     directions
         How a model that took directions as a penalty keeps to them; None: exactly, or it has none.
     fingerprint
@@ -200,6 +244,7 @@ class FittedAdvisor(HasBackground):
     promise: Promise = NO_PROMISE
     judges: Committee | None = None
     calibration: Float32Array = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
+    outlook: Outlook | None = None
     directions: DirectionCheck | None = None
     fingerprint: str = ""
     made_with: Mapping[str, str] | None = None
@@ -243,7 +288,7 @@ class FittedAdvisor(HasBackground):
         """
         return self.model.user_model_name
 
-    def certificate_for(self, group: str | None) -> Certificate | None:
+    def certificate_for(self, group: str | None, name: EndingName = "act") -> Certificate | None:
         """The certificate that speaks of a person; None: nothing is promised.
 
         Without groups it is the same for everybody. With groups a person relies on the certificate
@@ -254,17 +299,17 @@ class FittedAdvisor(HasBackground):
         group
             A label of ``group_of``; None: not known. Then the strictest threshold holds, if every
             group is certified there.
+        name
+            The ending that it is about.
         """
-        promise = self.promise
+        promise, ending = self.promise, self.promise[name]
         if promise.groups is not None and group is None:
-            return self._of_unknown_group
-        made = promise.certificates.get(None if promise.groups is None else group)
-        if made is None or not made.certified or not promise.check_owner(made, self.fingerprint):
-            return None
-        return made
+            return self._of_unknown_group(name)
+        made = ending.certificates.get(None if promise.groups is None else group)
+        own = made is not None and promise.check_owner(made, self.fingerprint, ending)
+        return made if made is not None and own and made.certified else None
 
-    @cached_property
-    def _of_unknown_group(self) -> Certificate | None:
+    def _of_unknown_group(self, name: EndingName) -> Certificate | None:
         """What is promised to people whose group is not known; None: nothing is.
 
         They may be in any group, so that each must be certified, at the threshold that is used: the
@@ -272,10 +317,12 @@ class FittedAdvisor(HasBackground):
         groups' statements must hold for this one, so that it is wrong with at most the sum of their
         probabilities. What was observed is the groups' own and is left out.
         """
-        labels = {**self.promise.certificates, **dict.fromkeys(self.group_of(self.train).tolist())}
-        parts = [made for made in map(self.certificate_for, labels) if made is not None]
+        labels = {**self.promise[name].certificates, **dict.fromkeys(self._groups_of_training)}
+        found = (self.certificate_for(label, name) for label in labels)
+        parts = [made for made in found if made is not None]
         tau = min((-np.inf if part.tau is None else part.tau for part in parts), default=np.inf)
         delta = sum(part.delta for part in parts)
+        together = sum(part.family_delta or 0.0 for part in parts)
         untested = any(part.anchor is not None and tau < part.anchor for part in parts)
         if len(parts) < len(labels) or delta >= 1 or untested:
             return None
@@ -285,6 +332,7 @@ class FittedAdvisor(HasBackground):
             group=None,
             tau=tau,
             delta=round(delta, 12),
+            family_delta=round(together, 12) or None,
             target="act" if act else first.target,
             include_last_step=first.include_last_step and not act,
             people=sum(part.people for part in parts),
@@ -295,7 +343,12 @@ class FittedAdvisor(HasBackground):
             ),
         )
 
-    def tau_for(self, groups: ObjectArray) -> Float64Array:
+    @cached_property
+    def _groups_of_training(self) -> list[str | None]:
+        """The groups of the training people, one after the other."""
+        return list(self.group_of(self.train))
+
+    def tau_for(self, groups: ObjectArray, name: EndingName = "act") -> Float64Array:
         """The threshold of each person's certificate, (people,); NaN: no promise is made.
 
         No signal is at most NaN, so that ``signal <= tau_for(groups)`` tells nobody to act without
@@ -305,10 +358,12 @@ class FittedAdvisor(HasBackground):
         ----------
         groups
             Labels of ``group_of``, (people,); None: not known.
+        name
+            The ending that it is about.
         """
         taus = {}
         for group in dict.fromkeys(groups.tolist()):
-            made = self.certificate_for(group)
+            made = self.certificate_for(group, name)
             taus[group] = np.nan if made is None or made.tau is None else made.tau
         return np.array([taus[group] for group in groups.tolist()], dtype=float)
 
@@ -330,28 +385,20 @@ class FittedAdvisor(HasBackground):
             return label_groups(people.X[:, position], self.encoder, name, people.frame[name])
         return label_groups(people[:, position], self.encoder, name)
 
-    def lacks_need(self, people: People, signal: Float64Array) -> BoolArray:
-        """Whose chance of being refused without a plan is too small for a plan to be advised,
-        (people,): effort that is not needed is nothing to advise.
-
-        Parameters
-        ----------
-        people
-            Partly known people.
-        signal
-            What the stop rule watches, (people,); nobody above the ceiling, or whose signal is NaN,
-            is looked at.
+    @property
+    def completions(self) -> Completions:
+        """What completes partly known people: the searcher's training people and models, or the
+        background's.
         """
-        lacks, least = np.zeros(len(signal), dtype=bool), self.promise.min_need
-        watched = self.promise.ending.signal == "survival"
-        if not least or not watched or not isinstance(self.searcher, SurvivalSearch):
-            return lacks
-        rows = np.flatnonzero(signal <= self.promise.ceiling)
-        if len(rows):
-            some = People(people.X[rows], people.background, decided=people.decision[rows])
-            stays = self.searcher.completions_.decision_stability(some)
-            lacks[rows[stays < least]] = True
-        return lacks
+        if isinstance(self.searcher, SurvivalSearch):
+            return self.searcher.completions_
+        return Completions(self.background.neighbours)
+
+    def chance(self, people: People) -> Float64Array:
+        """The probability that each person is granted when everything is known, (people,)."""
+        if isinstance(self.searcher, SurvivalSearch):
+            return self.searcher.chance(people, self.favourable)
+        return self.completions.chance(people, self.favourable)
 
     @cached_property
     def favourable(self) -> int:
@@ -437,11 +484,14 @@ def identify_advisor(fitted: FittedAdvisor) -> str:
         card=canonical(fitted.schema),
         rules=canonical(fitted.operator_rules),
         watched=(
-            f"{promise.ending.signal} {fitted.budget} "
+            f"{[(ending.signal, ending.loss) for ending in promise.endings]} {fitted.budget} "
             f"{fitted.model.threshold} {fitted.model.favourable}"
         ),
         promise=f"{promise.reference} {digest(fitted.judges)} {promise.groups or ''}",
-        floors=f"{promise.min_survival} {promise.min_need}",
+        outlook=""
+        if fitted.outlook is None
+        else digest([fitted.outlook.stuck, fitted.outlook.effort]),
+        floors=f"{promise.min_survival}",
         directions="" if fitted.directions is None else fitted.directions.to_json(),
         versions=str(sorted((fitted.made_with or versions()).items())),
     )

@@ -20,6 +20,7 @@ from edfa.advice import persist
 from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.promise import ask_and_judge, draw_judges
 from edfa.advice.receipt import versions
+from edfa.certification.endings import EndingName
 from edfa.certification.records import Records
 from edfa.errors import EdfaError, MismatchError
 from edfa.fingerprint import fingerprint
@@ -112,8 +113,8 @@ def roll_out_remote(
     X: Float32Array,  # noqa: N803
     workers: Cluster,
     progress: Callable[[int, int], None] | None = None,
-) -> Records:
-    """The records that ``roll_out`` makes, by workers who share the people.
+) -> dict[EndingName, Records]:
+    """The records of each ending that ``roll_out`` makes, by workers who share the people.
 
     Parameters
     ----------
@@ -126,17 +127,20 @@ def roll_out_remote(
     progress
         Called with the numbers of people who are done, and of all.
     """
-    parts: dict[int, Records] = {}
+    parts: dict[int, dict[EndingName, Records]] = {}
     judge = draw_judges(fitted, X)
     tasks = (
         (first, (X[first : first + PEOPLE_PER_TASK], judge[first : first + PEOPLE_PER_TASK]))
         for first in range(0, len(X), PEOPLE_PER_TASK)
     )
     for first, records in results(fitted, ask_and_judge, tasks, workers):
-        parts[first] = replace(records, person=records.person + first)
+        parts[first] = {n: replace(r, person=r.person + first) for n, r in records.items()}
         if progress:
-            progress(sum(len(part.people) for part in parts.values()), len(X))
-    return Records.join(*(parts[first] for first in sorted(parts)))
+            progress(sum(len(part["act"].people) for part in parts.values()), len(X))
+    return {
+        ending.name: Records.join(*(parts[first][ending.name] for first in sorted(parts)))
+        for ending in fitted.promise.endings
+    }
 
 
 @contextmanager

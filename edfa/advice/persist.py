@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from edfa.acquisition import POLICIES
@@ -34,7 +35,8 @@ from edfa.artifacts import (
 )
 from edfa.blanket.units import Blanket
 from edfa.certification.certificate import Certificate, GroupCertificates
-from edfa.certification.records import REFERENCES, Reference
+from edfa.certification.endings import ENDINGS, LOSS_OF
+from edfa.certification.records import REFERENCES, Loss, Reference
 from edfa.certification.risk_curve import Target
 from edfa.data.encode import Encoder
 from edfa.data.rules import Rules
@@ -47,6 +49,7 @@ from edfa.predictors.monotone import DirectionCheck
 from edfa.predictors.saved import read_predictor, saved_name
 from edfa.reading import first_line, parse, parse_json
 from edfa.recourse import SEARCHERS
+from edfa.recourse.outlook import Outlook
 from edfa.recourse.searcher import Searcher
 from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.writing import replace_folder
@@ -137,14 +140,14 @@ def _written_out(column: Any) -> int:
 
 
 CALIBRATION_FILE = "calibration.safetensors"
+OUTLOOK_FILE = "outlook.safetensors"
+ALPHAS = {"granted": "alpha_granted", "act": "alpha", "nothing": "alpha_nothing"}
 NOUNS: dict[str, Any] = {  # by the name of their JSON file
     "schema": Schema,
     "encoder": Encoder,
     "blanket": Blanket,
     "rules": Rules,
     "directions": DirectionCheck,
-    "certificate": Certificate,
-    "certificates": GroupCertificates,
 }
 Number = int | float  # one that was written as 0 is read as 0, not as 0.0
 
@@ -163,7 +166,9 @@ class PlainSettings:
     reference: Reference | Literal["auto"]
     committee: int
     min_survival: Number
-    min_need: Number
+    alpha_granted: Number
+    alpha_nothing: Number
+    loss: Loss
     seed: int
     threshold: Number | str | None
     obey_directions: bool
@@ -211,7 +216,7 @@ def save(
             "shares": fitted.train.shares,
         },
         "settings": asdict(settings),
-        "signal": fitted.promise.ending.signal,
+        "signals": {ending.name: ending.signal for ending in fitted.promise.endings},
         "reference": fitted.promise.reference,
         "predictor": {
             "name": saved_name(fitted.model),
@@ -280,21 +285,21 @@ def _check_identity(fitted: FittedAdvisor) -> None:
         hint = f"; it was made with {changed}, which may be why" if changed else ""
         raise UnreadableError(f"it is not the advisor it says it is, {fitted.fingerprint}{hint}")
     promise = fitted.promise
-    if isinstance(promise.certificate, GroupCertificates) != (promise.groups is not None) and (
-        promise.certificate is not None
-    ):
-        raise UnreadableError(
-            "it has a certificate for all people and groups, or certificates of groups "
-            "without groups"
-        )
-    for label, certificate in promise.certificates.items():
-        own = promise.check_owner(certificate, fitted.fingerprint)
-        if not own or certificate.group != label:
-            about = (
-                f"{certificate.advisor!r}, {certificate.signal}, "
-                f"{certificate.reference}, {certificate.group}"
+    for ending in promise.endings:
+        made, grouped = ending.certificate, isinstance(ending.certificate, GroupCertificates)
+        if made is not None and grouped != (promise.groups is not None):
+            raise UnreadableError(
+                "it has a certificate for all people and groups, or certificates of groups "
+                "without groups"
             )
-            raise UnreadableError(f"its certificate is of another advisor or group: {about}")
+        for label, certificate in ending.certificates.items():
+            own = promise.check_owner(certificate, fitted.fingerprint, ending)
+            if not own or certificate.group != label:
+                about = (
+                    f"{certificate.advisor!r}, {certificate.signal}, {certificate.loss}, "
+                    f"{certificate.reference}, {certificate.group}"
+                )
+                raise UnreadableError(f"its certificate is of another advisor or group: {about}")
 
 
 def _write_parts(
@@ -313,15 +318,16 @@ def _write_parts(
     partial
         The folder, which is empty.
     """
-    grouped = isinstance(fitted.promise.certificate, GroupCertificates)
-    nouns = {
+    nouns: dict[str, Any] = {
         "schema": fitted.schema,
         "encoder": fitted.encoder,
         "blanket": fitted.blanket,
         "rules": fitted.operator_rules,
         "directions": fitted.directions,
-        "certificates" if grouped else "certificate": fitted.promise.certificate,
     }
+    for ending in fitted.promise.endings:
+        grouped = isinstance(ending.certificate, GroupCertificates)
+        nouns[_certificate_file(ending.name, grouped)] = ending.certificate
     for name, noun in nouns.items():
         if noun is not None:
             (partial / f"{name}.json").write_text(noun.to_json(), encoding="utf-8")
@@ -338,6 +344,15 @@ def _write_parts(
     if fitted.judges is not None:
         fitted.judges.to_folder(partial / "judges")
     (partial / CALIBRATION_FILE).write_bytes(save_arrays({"X": fitted.calibration}))
+    if fitted.outlook is not None:
+        arrays = {"stuck": fitted.outlook.stuck.astype(np.uint8), "effort": fitted.outlook.effort}
+        (partial / OUTLOOK_FILE).write_bytes(save_arrays(arrays))
+
+
+def _certificate_file(ending: str, grouped: bool) -> str:
+    """The name of the JSON file of an ending's certificates, without its ending."""
+    name = "certificates" if grouped else "certificate"
+    return name if ending == "act" else f"{name}_{ending}"
 
 
 def _assemble(
@@ -356,9 +371,17 @@ def _assemble(
     """
     nouns = {name: _read(saved, name, noun) for name, noun in NOUNS.items()}
     schema, encoder = nouns["schema"], nouns["encoder"]
-    made = [nouns["certificate"], nouns["certificates"]]
-    if None not in made:
-        raise UnreadableError("it has a certificate for all people and certificates of groups")
+    endings = [
+        Ending(
+            name,
+            manifest["signals"][name],
+            settings.loss if name == "act" else LOSS_OF[name],
+            settings.target if name == "act" else "early",
+            getattr(settings, ALPHAS[name]),
+            _read_certificate(saved, name),
+        )
+        for name in (ENDINGS if settings.loss == LOSS_OF["act"] else ENDINGS[1:2])
+    ]
     arrays = load_arrays(saved.files[CALIBRATION_FILE], CALIBRATION_FILE)
     check_arrays(arrays, {"X": ("f", None, len(schema))}, CALIBRATION_FILE)
     origin = manifest["table"]
@@ -390,18 +413,20 @@ def _assemble(
     if not all(isinstance(version, str) for version in made_with.values()):
         raise UnreadableError("made_with has versions as text")
     judges = saved.under("judges")
+    outlook = None
+    if OUTLOOK_FILE in saved.files:
+        neighbours = fitted.completions.neighbours
+        size = len(neighbours.rows)
+        arrays |= load_arrays(saved.files[OUTLOOK_FILE], OUTLOOK_FILE)
+        check_arrays(arrays, {"stuck": ("u", size), "effort": ("f", size)}, OUTLOOK_FILE)
+        outlook = Outlook(neighbours, arrays["stuck"].astype(bool), arrays["effort"])
     return replace(
         fitted,
         fingerprint=manifest["fingerprint"],
         promise=Promise(
-            Ending(signal=manifest["signal"], target=settings.target, alpha=settings.alpha),
-            settings.delta,
-            reference,
-            settings.min_survival,
-            settings.min_need,
-            settings.groups,
-            next((certificate for certificate in made if certificate is not None), None),
+            tuple(endings), settings.delta, reference, settings.min_survival, settings.groups
         ),
+        outlook=outlook,
         judges=Committee.from_folder(judges, fitted.predictor) if judges.files else None,
         calibration=arrays["X"],
         budget=settings.budget,
@@ -409,6 +434,15 @@ def _assemble(
         directions=nouns["directions"],
         made_with=made_with,
     )
+
+
+def _read_certificate(saved: Folder, ending: str) -> Certificate | GroupCertificates | None:
+    """The certificate of an ending, or those of the groups; None if there is none."""
+    whole: Certificate | None = _read(saved, _certificate_file(ending, False), Certificate)
+    groups = _read(saved, _certificate_file(ending, True), GroupCertificates)
+    if whole is not None and groups is not None:
+        raise UnreadableError("it has a certificate for all people and certificates of groups")
+    return whole if groups is None else groups
 
 
 def _read_evaluation(saved: Folder, fingerprint: str) -> AdvisorEvaluation | None:

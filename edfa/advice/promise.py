@@ -5,10 +5,14 @@ person, who told something unasked, declined something, has prices or limits of 
 on when they could have acted. What differs is how records are made of people in that state:
 
 - ``roll_out``: everybody is asked in the policy's order to the end;
-- ``observe``: everybody is put into the person's state. What is not known of the person is hidden,
-  plans are searched under the same limits, and the first plan is judged. The certificate speaks of
-  those who are told to act right there. The calibration people are like everybody; that those who
-  are in such a state are like them is taken for granted, and said.
+- ``observe``: everybody is put into the person's state, but for those whom the path to it would
+  have stopped before. What is not known of the person is hidden, plans are searched under the same
+  limits, and the first plan is judged. The certificates speak of those who are told an ending
+  right there. The calibration people are like everybody; that those who are in such a state are
+  like them is taken for granted, and said.
+
+Each ending has a certificate of its own, at an equal share of delta, so that all hold together with
+probability 1 - delta; it holds whatever the thresholds of the others (``count_for_all``).
 
 Judges are models learnt again from other people, which say whether a plan would still work; they
 choose nothing. Everything that has to be chosen (the reference, where the tests begin) is chosen in
@@ -30,36 +34,46 @@ from sklearn.utils import gen_batches
 from edfa.acquisition.loop import run_policy
 from edfa.acquisition.trajectory import Trajectory
 from edfa.advice.calibration_people import CalibrationPeople, row_keys
-from edfa.advice.fitted import NEVER_ACTS, FittedAdvisor
+from edfa.advice.fitted import NEVER_ACTS, Ending, FittedAdvisor
+from edfa.advice.signals import find_signals
 from edfa.cache import Cache
 from edfa.certification.certificate import Certificate, GroupCertificates, by_group
+from edfa.certification.endings import (
+    LOSS_OF,
+    EndingName,
+    count_for_all,
+    replay_endings,
+    stop_endings,
+)
 from edfa.certification.rcps import RecourseCertifier, choose_anchor
-from edfa.certification.records import REFERENCES, Records, Reference
+from edfa.certification.records import REFERENCES, Records, Reference, Runs
 from edfa.certification.replay import Against, replay
-from edfa.certification.risk_curve import Target
+from edfa.certification.risk_curve import Target, trace
 from edfa.data.rules import NO_OVERLAY, Overlay
 from edfa.data.table import Table
 from edfa.errors import DataError, SettingError
 from edfa.people import People
 from edfa.predictors.committee import Committee, fold_of
 from edfa.recourse.find import find_recourse
+from edfa.recourse.outlook import Outlook
 from edfa.recourse.plans import Plans
 from edfa.recourse.searchers.survival import SurvivalSearch
-from edfa.typing import NAN, BoolArray, Float32Array, IntArray
+from edfa.typing import BoolArray, Float32Array, IntArray, ObjectArray
 
 MAX_COST_RATIO = 1.25  # times the cost of the cheapest promise that a stronger one may cost
 DRY_RUN_PEOPLE = 1_000  # training people on whom a promise is tried out
-# people who could act, for a state's tests and its dry run
-CALIBRATION_ACTORS, TRAINING_ACTORS = 250, 80
-MOST_REFUSED, MOST_REFUSED_TRAINING = 600, 200  # among whom they are looked for
-PEOPLE_AT_A_TIME = 100  # for whom plans are searched together
+LOOSEST = 1.2  # times alpha: the risk in the dry run up to which a threshold may be used
+PEOPLE_AT_A_TIME = 200  # for whom plans are searched together
+OBSERVED, OBSERVED_IN_TRAINING = 1_000, 400  # people who are put into a state, and in its dry run
 NOTHING_ASKED = (
     "nothing is asked before people act: the promise is about plans that are made at once"
 )
 N_JUDGES = 12
 TRAINING_SHARE = 0.15  # training people that a judge learns from, besides calibration people
 JUDGES_SEED = 1_000_003  # added to the advisor's: no draw in common with the committee that chooses
-CERTIFICATES: Cache["Future[Certificate]"] = Cache("certificates", most=256)
+Certified = Mapping[EndingName, Certificate]
+"""The certificates of a state by the name of the ending."""
+CERTIFICATES: Cache["Future[Certified]"] = Cache("certificates", most=256)
 Progress = Callable[[int, int], None]
 """Called with the number of people, or states, that are done, and of all."""
 CertifyLater = Callable[[Callable[[], None]], bool]
@@ -200,13 +214,18 @@ class Rollout:
         What was asked, one row per person and step.
     plans
         The plans at every step.
-    records
-        What became of the first plan of every step.
+    endings
+        What would become of everybody at every step under each ending, by its name.
     """
 
     trajectory: Trajectory
     plans: Plans
-    records: Records
+    endings: Mapping[EndingName, Records]
+
+    @property
+    def records(self) -> Records:
+        """What would become of the first plan of every step."""
+        return self.endings["act"]
 
 
 def roll_out(
@@ -261,7 +280,11 @@ def ask(
     return trajectory, plans
 
 
-def ask_and_judge(fitted: FittedAdvisor, X: Float32Array, judge: IntArray) -> Records:  # noqa: N803
+def ask_and_judge(
+    fitted: FittedAdvisor,
+    X: Float32Array,  # noqa: N803
+    judge: IntArray,
+) -> dict[EndingName, Records]:
     """Records of some people by themselves, with the judge of each (people,), to be joined with
     those of others.
     """
@@ -273,62 +296,67 @@ def judge_plans(
     plans: Plans,
     X: Float32Array,  # noqa: N803
     judge: IntArray | None = None,
-) -> Records:
-    """Hold plans against what the advisor's promise is about; one record a person and step.
+    now: BoolArray | None = None,
+) -> dict[EndingName, Records]:
+    """Hold what people could be told against what the advisor's promise is about; one record of
+    each ending a person and step.
 
     Parameters
     ----------
     fitted
         The advisor.
     plans
-        Plans of people whose numbers are rows of X.
+        Plans of people whose numbers are rows of X, at every step to the end.
     X
         Complete encoded rows, (people, features).
     judge
         The judge of each person, (people,); drawn unless given.
+    now
+        At which rows people may be told anything, (rows,); None: at all of them.
 
     Returns
     -------
-    Records
-        Their signal is what the stop rule watches; where nobody may be told to act (no plan, too
-        little survival or need), it is ``NEVER``.
+    dict
+        The records of each ending by its name. Their signal is what the stop rule watches; where
+        nobody may be told to act it is ``NEVER_ACTS``.
     """
-    promise, ending = fitted.promise, fitted.promise.ending
-    signal: Any = ending.signal if len(plans) else np.ones(len(plans.people))
+    promise = fitted.promise
     whole = None if promise.reference == "trajectory_end" else X
     judges = fitted.judges if promise.reference == "retrained" else None
     drawn = draw_judges(fitted, X) if judge is None and judges is not None else judge
     against = Against(promise.reference, whole, judges, 0 if drawn is None else drawn)
-    records = replay(
-        plans,
-        favourable=fitted.favourable,
-        signal=signal,
-        advisor=fitted.fingerprint,
-        loss=ending.loss,
-        against=against,
-    )
-    first = np.append(True, records.person[1:] != records.person[:-1])
-    last_of_several = ~first & np.append(first[1:], True)
-    held = promise.lacks_final_survival(records.signal, last_of_several) | ~records.legal
-    held |= fitted.lacks_need(plans.people, np.where(held, np.nan, records.signal))
-    watched = np.where(held, NEVER_ACTS, records.signal)
-    return replace(records, signal=watched, signal_name=ending.signal)
+    settings: Any = {"favourable": fitted.favourable, "advisor": fitted.fingerprint}
+    signals = find_signals(fitted, plans, _is_last_of_several(plans))
+    if now is not None:
+        signals = {name: np.where(now, signal, np.nan) for name, signal in signals.items()}
+    if promise.ending.loss == LOSS_OF["act"]:
+        records = replay_endings(plans, signals, against=against, **settings)
+        return {
+            name: replace(part, signal_name=promise[name].signal) for name, part in records.items()
+        }
+    signal = np.nan_to_num(signals["act"], nan=NEVER_ACTS)
+    part = replay(plans, signal=signal, against=against, loss=promise.ending.loss, **settings)
+    return {"act": replace(part, signal_name=promise.ending.signal)}
+
+
+def _is_last_of_several(plans: Plans) -> BoolArray:
+    """Which rows are the last step of a run of several, (rows,)."""
+    person = plans.people.person
+    first = np.append(True, person[1:] != person[:-1])
+    return np.asarray(~first & np.append(first[1:], True))
 
 
 def observe(
     fitted: FittedAdvisor,
     state: State,
     X: Float32Array,  # noqa: N803
-    enough: int,
     most: int,
     progress: Progress | None = None,
-) -> Records:
-    """Put people into a person's state: their first plan there, and what becomes of it.
+) -> dict[EndingName, Records]:
+    """Put people into a person's state: what they could be told there, and what becomes of it.
 
-    People are drawn at random, among those who are refused in this state, until there are
-    ``enough`` who could act (who have a plan, with a signal up to the ceiling) or ``most`` people
-    in all. Neither looks at what becomes of a plan, so that those who could act are a random sample
-    of all such people.
+    People are drawn at random among those whom no ending would have stopped on the way to this
+    state, as it has not stopped the person.
 
     Parameters
     ----------
@@ -338,58 +366,83 @@ def observe(
         The person's state.
     X
         Complete encoded rows of the people, (people, features).
-    enough, most
-        How many who could act are looked for, and among how many people who are refused.
+    most
+        How many are put into the state at most.
     progress
-        Called with the number of people who could act so far, and with ``enough``.
+        Called with the number of people that are done, and of all.
 
     Returns
     -------
-    Records
-        One record for each person that was drawn. Where nobody is refused, they are of one person
-        without a plan.
+    dict
+        Records of each ending by its name.
     """
-    order, ceiling = np.random.default_rng(0).permutation(len(X)), fitted.promise.ceiling
-    hidden = np.where(state.known_in(fitted), X[order], NAN)
-    refused = People(hidden, fitted.background).decision != fitted.favourable
-    rows = order[refused][:most] if refused.any() else order[:1]
+    rows = np.random.default_rng(0).permutation(len(X))[:most]
+    rows = rows[~is_stopped_before(fitted, state, X[rows])] if len(rows) else rows
+    rows = rows if len(rows) else np.arange(1)
     judge = draw_judges(fitted, X[rows])
-    parts: list[Records] = []
-    ready = 0
+    parts: list[dict[EndingName, Records]] = []
     for part in gen_batches(len(rows), PEOPLE_AT_A_TIME):
         some = X[rows[part]]
-        records = judge_plans(fitted, _first_plans(fitted, state, some), some, judge[part])
-        parts.append(replace(records, person=records.person + part.start))
-        ready += int((records.legal & (records.signal <= ceiling)).sum())
+        plans = _plans_in_state(fitted, state, some)
+        now = np.asarray(plans.people.step) == 0
+        records = judge_plans(fitted, plans, some, judge[part], now)
+        parts.append({n: replace(r, person=r.person + part.start) for n, r in records.items()})
         if progress:
-            progress(min(ready, enough), enough)
-        if ready >= enough:
-            break
-    return Records.join(*parts)
+            progress(min(part.stop, len(rows)), len(rows))
+    return {name: Records.join(*(part[name] for part in parts)) for name in parts[0]}
 
 
-def _first_plans(fitted: FittedAdvisor, state: State, X: Float32Array) -> Plans:  # noqa: N803
-    """The plans of complete encoded people X (people, features) in a person's state.
+def is_stopped_before(
+    fitted: FittedAdvisor,
+    state: State,
+    X: Float32Array,  # noqa: N803
+) -> BoolArray:
+    """Whom the advisor's own rules would have stopped at an earlier state of the policy's path, on
+    the way to a person's state, (people,).
 
-    Where plans are held against the end of the run, the people of the plans are there twice: now,
-    and, without plans, when all has been asked that may be.
+    Nobody, if something of the start set is missing in the state: then no way from it leads there.
+
+    Parameters
+    ----------
+    fitted
+        The advisor, with its certificates.
+    state
+        The person's state.
+    X
+        Complete encoded rows, (people, features).
     """
-    known, prices = state.known_in(fitted), state.overlay.prices_in(fitted.schema)
-    people = People(
-        np.where(known, X, NAN),
-        fitted.background,
-        spent=np.full(len(X), prices @ known),
-        overlay=state.overlay,
+    stopped, known = np.zeros(len(X), dtype=bool), state.known_in(fitted)
+    if (fitted.background.start & ~known).any() or not fitted.promise.certificate_id:
+        return stopped
+    way = run_policy(
+        X, fitted.policy, fitted.background, "inf", fitted.operator_rules, declined=~known
     )
-    plans = find_recourse(
+    people, group = way.people(), fitted.group_of(X)
+    before = (people.known & fitted.relevant != known).any(axis=1)
+    for step in np.unique(people.step[before]):
+        rows = np.flatnonzero(before & (people.step == step) & ~stopped[people.person])
+        person = people.person[rows]
+        for name, signal in find_signals(fitted, find_plans(fitted, people.take(rows))).items():
+            stopped[person] |= signal <= fitted.tau_for(group[person], name)
+    return stopped
+
+
+def find_plans(fitted: FittedAdvisor, people: People, n_jobs: int | None = 1) -> Plans:
+    """The plans of people under the operator's rules and their own overlay."""
+    return find_recourse(
         people,
         fitted.searcher,
         rules=fitted.operator_rules,
         desired_class=fitted.favourable,
-        n_jobs=1,
+        n_jobs=n_jobs,
     )
-    if fitted.promise.reference != "trajectory_end":
-        return plans
+
+
+def _plans_in_state(fitted: FittedAdvisor, state: State, X: Float32Array) -> Plans:  # noqa: N803
+    """The plans of complete encoded people X (people, features) in a person's state, and when all
+    has been asked that may be: everybody is there twice, one step after the other.
+    """
+    known, prices = state.known_in(fitted), state.overlay.prices_in(fitted.schema)
     run = run_policy(
         X,
         fitted.policy,
@@ -400,9 +453,9 @@ def _first_plans(fitted: FittedAdvisor, state: State, X: Float32Array) -> Plans:
         declined=_mask(fitted, state.declined),
         costs=prices,
     )
-    both = run.people().take(np.append(run.at(0), run.last))
-    decision = np.append(plans.decision, both.decision[len(X) :])
-    return replace(plans, people=replace(both, step=np.repeat([0, 1], len(X))), decision=decision)
+    rows = np.column_stack([run.at(0), run.last]).ravel()
+    both = replace(run.people().take(rows), step=np.tile([0, 1], len(X)), overlay=state.overlay)
+    return find_plans(fitted, both)
 
 
 def _mask(fitted: FittedAdvisor, names: Sequence[str]) -> BoolArray:
@@ -413,7 +466,8 @@ def _mask(fitted: FittedAdvisor, names: Sequence[str]) -> BoolArray:
 
 
 def dry_run_advisor(fitted: FittedAdvisor, seed: int) -> tuple[FittedAdvisor, Float32Array]:
-    """The advisor as it meets some training people, on whom a promise is tried out.
+    """The advisor as it meets some training people, on whom a promise is tried out; its judges
+    have met neither these nor any calibration people.
 
     Returns
     -------
@@ -426,7 +480,36 @@ def dry_run_advisor(fitted: FittedAdvisor, seed: int) -> tuple[FittedAdvisor, Fl
     some = np.sort(np.random.default_rng(seed).permutation(len(train))[:size])
     if isinstance(searcher, SurvivalSearch):
         searcher = clone(searcher).fit_without(train, some)
-    return replace(fitted, searcher=searcher), train.X[some]
+    dry = replace(fitted, searcher=searcher)
+    if fitted.judges is not None:
+        rest = np.setdiff1d(np.arange(len(train)), some)
+        judges = Committee.of(
+            train.X[rest],
+            train.y[rest],
+            fitted.predictor,
+            N_JUDGES,
+            seed=seed + JUDGES_SEED,
+            varied=False,
+        )
+        dry = replace(dry, judges=judges)
+    return with_outlook(dry), train.X[some]
+
+
+def with_outlook(fitted: FittedAdvisor) -> FittedAdvisor:
+    """The advisor with an outlook on how people stand in the end, if it promises anything to whom
+    nothing helps.
+    """
+    if all(ending.name != "nothing" for ending in fitted.promise.endings):
+        return fitted
+    outlook = Outlook.of(
+        fitted.completions.neighbours,
+        fitted.searcher,
+        fitted.background,
+        fitted.asked,
+        fitted.operator_rules,
+        fitted.favourable,
+    )
+    return replace(fitted, outlook=outlook)
 
 
 def dry_run(
@@ -434,8 +517,9 @@ def dry_run(
     seed: int,
     n_jobs: int | None,
     references: Sequence[Reference] = REFERENCES,
-) -> Mapping[Reference, Records]:
-    """Records of some training people on the policy's path, by what plans are held against.
+) -> Mapping[Reference, Mapping[EndingName, Records]]:
+    """Records of some training people on the policy's path, by what plans are held against and by
+    ending.
 
     Parameters
     ----------
@@ -450,19 +534,28 @@ def dry_run(
     """
     dry, X = dry_run_advisor(fitted, seed)  # noqa: N806
     plans = ask(dry, X, n_jobs=n_jobs)[1]
-    labels, records = fitted.group_of(X), {}
+    records = {}
     for name in references:
         if name == "retrained" and fitted.judges is None:
             continue
         held = replace(dry, promise=replace(dry.promise, reference=name))
-        part = judge_plans(held, plans, X)
-        grouped = fitted.promise.groups is not None
-        records[name] = replace(part, group=labels[part.person]) if grouped else part
+        records[name] = _with_groups(fitted, judge_plans(held, plans, X), fitted.group_of(X))
     return records
 
 
+def _with_groups(
+    fitted: FittedAdvisor, records: Mapping[EndingName, Records], group: ObjectArray
+) -> Mapping[EndingName, Records]:
+    """Records with the group of each person (people,), if the advisor has groups."""
+    if fitted.promise.groups is None:
+        return records
+    return {name: replace(part, group=group[part.person]) for name, part in records.items()}
+
+
 def choose_reference(
-    fitted: FittedAdvisor, records: Mapping[Reference, Records], n: int
+    fitted: FittedAdvisor,
+    records: Mapping[Reference, Mapping[EndingName, Records]],
+    n: int,
 ) -> Reference:
     """The strongest reference that training people suggest can be promised at no more than 1.25
     times the least cost.
@@ -476,7 +569,7 @@ def choose_reference(
     n
         The number of calibration people.
     """
-    costs = {name: _expected_cost(fitted, part, n) for name, part in records.items()}
+    costs = {name: _expected_cost(fitted, name, part, n) for name, part in records.items()}
     least = min(costs.values())
     worth = [
         name
@@ -486,26 +579,37 @@ def choose_reference(
     return worth[0] if worth else REFERENCES[-1]
 
 
-def _expected_cost(fitted: FittedAdvisor, records: Records, n: int) -> float:
-    """The mean cost under the certificates that as many training people would give; infinite if
-    they give none.
-
-    A group without a certificate is asked everything.
+def _expected_cost(
+    fitted: FittedAdvisor, reference: Reference, records: Mapping[EndingName, Records], n: int
+) -> float:
+    """The mean cost of all people under the certificates that as many training people would give;
+    infinite if nobody could be told to act.
     """
-    few = records.take(records.code < n) if n < len(records.people) else records
-    parts = certify_groups(fitted, few, records, n / len(few.people)).values()
-    if not any(part.certified for part in parts):
+    held = replace(fitted, promise=replace(fitted.promise, reference=reference))
+    size = len(records["act"].people)
+    few = {name: part.take(part.code < n) for name, part in records.items()}
+    made = certify_groups(held, few, records, n / min(n, size))
+    if not any(part["act"].certified for part in made.values()):
         return np.inf
-    last = np.append(few.code[1:] != few.code[:-1], True)
-    full = float(few.spent[last].mean())
-    costs = [full if part.cost is None or not part.certified else part.cost for part in parts]
-    return float(np.average(costs, weights=[part.people for part in parts]))
+    costs = []
+    for label, part in _by_group(held, few).items():
+        ends = stop_endings(part, {name: _tau(each) for name, each in made[label].items()})
+        costs.append(part["act"].spent[ends.row])
+    return float(np.concatenate(costs).mean())
+
+
+def _tau(certificate: Certificate) -> float:
+    """The threshold of a certificate; NaN if nothing is certified."""
+    return np.nan if certificate.tau is None or not certificate.certified else certificate.tau
 
 
 def certify_people(
-    fitted: FittedAdvisor, people: CalibrationPeople, records: Records, dry: Records
+    fitted: FittedAdvisor,
+    people: CalibrationPeople,
+    records: Mapping[EndingName, Records],
+    dry: Mapping[EndingName, Records],
 ) -> FittedAdvisor:
-    """The advisor with a certificate of the policy's path for everybody, or with one for each group
+    """The advisor with certificates of the policy's path for everybody, or with some for each group
     from its own people alone.
 
     Parameters
@@ -515,55 +619,67 @@ def certify_people(
     people
         Who was asked.
     records
-        What ``roll_out`` found about them.
+        What ``roll_out`` found about them, by ending.
     dry
         Records of a dry run on training people.
     """
     grouped = fitted.promise.groups is not None
-    if grouped:
-        records = replace(records, group=people.group[records.person])
-    made = {}
-    for label, part in certify_groups(fitted, records, dry).items():
+    made: dict[str, dict[Any, Certificate]] = {e.name: {} for e in fitted.promise.endings}
+    certified = certify_groups(fitted, _with_groups(fitted, records, people.group), dry)
+    for label, parts in certified.items():
         theirs = people.at_edge if label is None else people.at_edge[people.group == label]
-        warnings = (*part.warnings, *people.warnings)
-        made[label] = replace(part, moved=int(theirs.sum()), warnings=warnings)
-    whole: Any = GroupCertificates(made) if grouped else made[None]
-    return replace(fitted, promise=replace(fitted.promise, certificate=whole))
+        for name, part in parts.items():
+            warnings = (*part.warnings, *people.warnings)
+            made[name][label] = replace(part, moved=int(theirs.sum()), warnings=warnings)
+    whole: dict[str, Any] = {
+        name: GroupCertificates(parts) if grouped else parts[None] for name, parts in made.items()
+    }
+    return replace(fitted, promise=fitted.promise.with_certificates(whole))
 
 
 def certify_groups(
-    fitted: FittedAdvisor, records: Records, dry: Records, share: float = 1.0
-) -> dict[Any, Certificate]:
-    """Certificates of the policy's path by group; without groups, the one of everybody under None.
+    fitted: FittedAdvisor,
+    records: Mapping[EndingName, Records],
+    dry: Mapping[EndingName, Records],
+    share: float = 1.0,
+) -> dict[Any, Certified]:
+    """Certificates of the policy's path by group; without groups, those of everybody under None.
 
     Parameters
     ----------
     fitted
         The advisor.
     records, dry
-        What became of calibration people, and of training people in a dry run; with their groups,
-        if the advisor has groups.
+        What became of calibration people, and of training people in a dry run, by ending; with
+        their groups, if the advisor has groups.
     share
         The number of calibration people for each person of ``records``.
     """
-    parts: dict[Any, Records] = {None: records}
-    tried: dict[Any, Records] = {None: dry}
-    if fitted.promise.groups is not None:
-        parts, tried = {**by_group(records)}, {**by_group(dry)}
+    tried = _by_group(fitted, dry)
     return {
         label: certify(fitted, State(group=label), part, tried.get(label), share)
-        for label, part in parts.items()
+        for label, part in _by_group(fitted, records).items()
     }
+
+
+def _by_group(
+    fitted: FittedAdvisor, records: Mapping[EndingName, Records]
+) -> dict[Any, Mapping[EndingName, Records]]:
+    """Records of every ending by group; without groups, all of them under None."""
+    if fitted.promise.groups is None:
+        return {None: records}
+    parts = {name: by_group(part) for name, part in records.items()}
+    return {label: {name: parts[name][label] for name in parts} for label in parts["act"]}
 
 
 def certify(
     fitted: FittedAdvisor,
     state: State,
-    records: Records,
-    dry: Records | None,
+    records: Mapping[EndingName, Records],
+    dry: Mapping[EndingName, Records] | None,
     share: float = 1.0,
-) -> Certificate:
-    """The certificate of a state of the advisor.
+) -> Certified:
+    """The certificates of a state of the advisor, one for each ending.
 
     Parameters
     ----------
@@ -572,52 +688,108 @@ def certify(
     state
         The policy's path, for everybody or a group, or the state of a person.
     records
-        What became of people in this state, from ``roll_out`` or ``observe``.
+        What became of people in this state, from ``roll_out`` or ``observe``, by ending.
     dry
-        The same of training people, on whom it is chosen where the tests begin; None: there are
-        none.
+        The same of training people, on whom it is chosen where the tests begin and end; None:
+        there are none.
     share
         The number of calibration people for each person of ``records``; other than 1 where records
         stand for a calibration that is still to come.
     """
-    on_path, n = state.known is None, max(round(share * len(records.people)), 1)
-    certifier = choose_certifier(fitted, dry, n, None if on_path else "act")
-    certificate = replace(
-        certifier.certificate_for(records, group=state.group),
+    on_path, promise = state.known is None, fitted.promise
+    n = max(round(share * len(records["act"].people)), 1)
+    several = len(promise.endings) > 1
+    loosest = {
+        e.name: choose_loosest(e, promise.ceiling_of(e.name), None if dry is None else dry[e.name])
+        for e in promise.endings
+    }
+    made: dict[EndingName, Certificate] = {}
+    for ending in promise.endings:
+        name = ending.name
+        mine, tried = records[name], None if dry is None else dry[name]
+        if several:
+            mine = count_for_all(records, name, loosest)
+            tried = None if dry is None else count_for_all(dry, name, loosest)
+        limit = loosest[name] if several else promise.ceiling
+        certifier = choose_certifier(fitted, ending, tried, n, limit, None if on_path else "act")
+        made[name] = _describe(certifier.certificate_for(mine, group=state.group), fitted)
+        if on_path and _asks_nothing(mine):
+            more = (NOTHING_ASKED,) if made[name].target == "act" else ()
+            warnings = (*made[name].warnings, *more)
+            made[name] = replace(made[name], asked=False, warnings=warnings)
+    return made
+
+
+def _describe(certificate: Certificate, fitted: FittedAdvisor) -> Certificate:
+    """The certificate with the operator's rules and the user's model, and with the probability
+    that it or one of those that it holds together with is wrong.
+    """
+    return replace(
+        certificate,
         rules=fitted.rules.describe(),
         model=fitted.user_model,
+        family_delta=fitted.promise.delta if len(fitted.promise.endings) > 1 else None,
     )
-    if not on_path or not _asks_nothing(records):
-        return certificate
-    more = (NOTHING_ASKED,) if certificate.target == "act" else ()
-    return replace(certificate, asked=False, warnings=(*certificate.warnings, *more))
+
+
+def choose_loosest(ending: Ending, ceiling: float, dry: Records | None) -> float:
+    """The largest threshold that an ending may have, chosen before the calibration people are
+    looked at.
+
+    Parameters
+    ----------
+    ending
+        The ending.
+    ceiling
+        No threshold may be larger.
+    dry
+        Records of training people. The threshold is the largest at which their risk, with one loss
+        and one success added, is at most 1.2 times alpha. None: it is the ceiling.
+    """
+    curve = None if dry is None else trace(Runs.from_records(dry), "act")
+    if curve is None:
+        return ceiling
+    fine = (curve.lost + 1) / (curve.eligible + 2) <= LOOSEST * ending.alpha
+    levels = curve.tau[fine & np.isfinite(curve.tau) & (curve.tau <= ceiling)]
+    lowest = float(curve.tau[np.isfinite(curve.tau)].min(initial=ceiling))
+    return float(levels.max(initial=min(lowest, ceiling)))
 
 
 def choose_certifier(
-    fitted: FittedAdvisor, dry: Records | None, n: int, target: Target | None = None
+    fitted: FittedAdvisor,
+    ending: Ending,
+    dry: Records | None,
+    n: int,
+    limit: float = np.inf,
+    target: Target | None = None,
 ) -> RecourseCertifier:
-    """The certifier of an advisor's promise.
+    """The certifier of one ending of an advisor's promise.
 
     Where its tests start is chosen on ``dry``, records of training people. Where nobody of them
-    acts early, the promise is about all who act, if it can be broken at all: held against the end
-    of the same questions, a plan that is made there cannot fail, and nothing is promised about it.
-    Where nobody of them acts at all, the loosest rule there may be is the only one that is tested.
+    is told so early, the promise is about all who are told so, if it can be broken at all: held
+    against the end of the same questions, what is told there cannot fail, and nothing is promised
+    about it. Where nobody of them is told so at all, the loosest rule there may be is the only one
+    that is tested.
 
     Parameters
     ----------
     fitted
         The advisor.
+    ending
+        The ending.
     dry
         Records of a dry run; None: there are none.
     n
         The number of calibration people.
+    limit
+        The largest threshold there may be.
     target
         In place of the ending's.
     """
     promise = fitted.promise
-    alpha, delta, anchor = promise.ending.alpha, promise.delta, promise.ceiling
-    ceiling = None if np.isinf(anchor) else anchor
-    chosen: Target = target or promise.ending.target
+    alpha, delta, anchor = ending.alpha, promise.delta / len(promise.endings), limit
+    ceiling = None if np.isinf(limit) else limit
+    chosen: Target = target or ending.target
     if dry is not None and _asks_nothing(dry) and chosen != "act":
         chosen = "early"
     if chosen not in ("early", "act"):
@@ -642,8 +814,8 @@ def find_certificate(
     state: State,
     later: CertifyLater | None = None,
     progress: Progress | None = None,
-) -> Certificate | None:
-    """The certificate of a person's state; made once, for all interviews and files of an advisor.
+) -> Certified | None:
+    """The certificates of a person's state; made once, for all interviews and files of an advisor.
 
     Parameters
     ----------
@@ -659,8 +831,8 @@ def find_certificate(
 
     Returns
     -------
-    Certificate or None
-        None while it is made elsewhere.
+    dict or None
+        Certificates by ending; None while they are made elsewhere.
 
     Raises
     ------
@@ -671,7 +843,7 @@ def find_certificate(
     """
     promise = fitted.promise
     key = (fitted.fingerprint, promise.reference, promise.certificate_id, state.key)
-    mine: Future[Certificate] = Future()
+    mine: Future[Certified] = Future()
     future = CERTIFICATES.get(key, lambda: mine)
 
     def fill() -> None:
@@ -697,22 +869,22 @@ def find_certificate(
         raise
 
 
-def _certify_state(fitted: FittedAdvisor, state: State, progress: Progress | None) -> Certificate:
+def _certify_state(fitted: FittedAdvisor, state: State, progress: Progress | None) -> Certified:
     """Certify a person's state from the advisor's calibration people."""
     if not fitted.promise.certificate_id:
         raise DataError("this advisor has no certificate yet; call certify(people) first")
     if (state.group is None) != (fitted.promise.groups is None):
         groups = fitted.promise.groups or "no groups"
         raise SettingError(f"group: one of {groups}, not {state.group!r}")
-    dry, training = dry_run_advisor(fitted, seed=0)
+    retrained = fitted.promise.reference == "retrained"
+    used = fitted if retrained else replace(fitted, judges=None)
+    dry, training = dry_run_advisor(used, seed=0)
     training, calibration = (
         X if state.group is None else X[fitted.group_of(X) == state.group]
         for X in (training, fitted.calibration)
     )
     if not len(calibration):
         raise DataError(f"there are no calibration people in the group {state.group!r}")
-    tried = None
-    if len(training):
-        tried = observe(dry, state, training, TRAINING_ACTORS, MOST_REFUSED_TRAINING)
-    records = observe(fitted, state, calibration, CALIBRATION_ACTORS, MOST_REFUSED, progress)
+    tried = observe(dry, state, training, OBSERVED_IN_TRAINING) if len(training) else None
+    records = observe(fitted, state, calibration, OBSERVED, progress)
     return certify(fitted, state, records, tried)

@@ -1,13 +1,16 @@
-"""Whether people may act now: one function for a single interview and for a file of a million.
+"""Whether an interview may end now, and how: one function for a single interview and for a file of
+a million.
 
-An advisor's certificate speaks of people on the policy's own path: from the start set on, what the
-policy asks, and nothing else. Its rule acts at the first plan whose signal is low enough, so that
-it also matters whether it would have stopped a person at an earlier state of that path. For
+An advisor's certificates speak of people on the policy's own path: from the start set on, what the
+policy asks, and nothing else. Its rules stop a person at the first state in which the signal of an
+ending is low enough, so that it also matters whether they would have stopped the person at an
+earlier state of that path: who went on is a hard case, to whom nothing is promised any more. For
 everybody else there are certificates of their own state: see ``edfa.advice.promise``.
 
 ``find_standings`` is about a batch, ``find_standing`` about one person, with the reasons.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -15,50 +18,73 @@ import numpy as np
 import pandas as pd
 
 from edfa.advice.assessment import Assess, Assessment
-from edfa.advice.promise import CertifyLater, Progress, State, find_certificate
+from edfa.advice.promise import Certified, CertifyLater, Progress, State, find_certificate
 from edfa.certification.certificate import Certificate
+from edfa.certification.endings import EndingName
 from edfa.typing import NAN, BoolArray, Float32Array, Float64Array, IntArray, ObjectArray
 
 Status = Literal[
-    "act", "ask", "unsure", "granted", "no_plan", "not_certified", "off_path", "pending"
+    "act",
+    "granted",
+    "nothing",
+    "ask",
+    "unsure",
+    "no_plan",
+    "not_certified",
+    "off_path",
+    "pending",
 ]
 DEVIATIONS = ("start", "order", "passed", "declined", "prices", "limits")
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Whether a person may act now.
+    """Whether an interview may end now.
 
     Parameters
     ----------
     status
         - ``"act"``: today's first plan is one that a certificate speaks of;
-        - ``"ask"``: there is a plan, and the certified rule asks on;
+        - ``"granted"``: the decision is favourable, and will very probably stay so, or nothing is
+          left to ask; without a promise about it, the decision as far as is known;
+        - ``"nothing"``: the person is refused, and very probably has no plan whatever else is
+          known;
+        - ``"ask"``: what is still to be asked may change what is told;
         - ``"unsure"``: everything is asked, and the plan is too likely to fail;
-        - ``"granted"``: the decision is favourable;
-        - ``"no_plan"``: refused, and nothing to act on yet;
+        - ``"no_plan"``: refused, and no plan was found; without a promise about it, as far as is
+          known;
         - ``"not_certified"``: nothing is promised to anybody;
-        - ``"off_path"``: the person is not where the advisor's certificate looks at people (asked
-          in the policy's order up to the point where its rule says "act", for the card's prices,
+        - ``"off_path"``: the person is not where the advisor's certificates look at people (asked
+          in the policy's order up to the point where an ending is told, for the card's prices,
           under the operator's rules), and there is no certificate for their state and wishes; in a
           file, perhaps none that was tried;
         - ``"pending"``: a certificate for their state is being made; look again.
+    ending
+        The ending that is possible in the person's state; None: the advisor promises nothing about
+        it.
+    promised
+        Whether a certificate speaks of being told the status right now.
+    complete
+        Whether nothing is left to ask.
     signal
-        What the rule watches; None without a plan.
+        What the rule of that ending watches; None: there is no rule.
     tau
-        The threshold of the rule; None without a certificate.
+        Its threshold; None without a certificate.
     since
-        The step of the path at which the rule said "act" before; None: at no step before.
+        The step of the path at which an ending was told before; None: at no step before.
     deviations
-        How the person differs from those whom the advisor's own certificate speaks of, of
+        How the person differs from those whom the advisor's own certificates speak of, of
         ``DEVIATIONS``: facts of the start set are not known (``"start"``), others were told out of
-        order (``"order"``), they went on past the point where the rule said "act" (``"passed"``),
-        something was declined, prices or limits on plans are their own.
+        order (``"order"``), they went on past an ending (``"passed"``), something was declined,
+        prices or limits on plans are their own.
     for_wishes
         Whether the certificate is one that was made for their state and wishes.
     """
 
     status: Status
+    ending: EndingName | None = None
+    promised: bool = False
+    complete: bool = False
     signal: float | None = None
     tau: float | None = None
     since: int | None = None
@@ -69,6 +95,11 @@ class Standing:
     def may_act(self) -> bool:
         """Whether the certificate covers acting on today's first plan."""
         return self.status == "act"
+
+    @property
+    def ends(self) -> bool:
+        """Whether nothing more needs to be asked."""
+        return self.promised or self.complete
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,17 +129,19 @@ class PolicyPath:
         """Who knows just what the policy has asked for so far, (people,)."""
         return ~(self.missing_start | self.other_order)
 
-    def passed(self, tau: Float64Array, k: int, asked: BoolArray, assess: Assess) -> BoolArray:
-        """Who was stopped by the rule at an earlier state, (people,).
+    def passed(
+        self, tau: Mapping[EndingName, Float64Array], k: int, asked: BoolArray, assess: Assess
+    ) -> BoolArray:
+        """Who was told an ending at an earlier state, (people,).
 
-        Of many people the last of these states is looked at first: there the rule stops most often,
+        Of many people the last of these states is looked at first: there the rules stop most often,
         and who was stopped is not looked at again. Of one person it is the first, since it is also
-        told when they could have acted.
+        told when that was.
 
         Parameters
         ----------
         tau
-            The threshold of each person, (people,).
+            The threshold of each ending, (people,).
         k
             As for plans that were made already.
         asked
@@ -118,12 +151,16 @@ class PolicyPath:
         """
         stopped, alone = np.zeros(len(asked), dtype=bool), len(asked) == 1
         earlier = np.append(self.person[1:] == self.person[:-1], False)
-        for each in {*tau[asked].tolist()}:
-            left = np.flatnonzero((asked & (tau == each))[self.person] & earlier)
+        levels = np.column_stack([*tau.values()])
+        distinct, which = np.unique(levels, axis=0, return_inverse=True)
+        for code, each in enumerate(distinct.tolist()):
+            own = asked & (which.reshape(-1) == code)
+            left = np.flatnonzero(own[self.person] & earlier)
             while len(left):
                 changes = self.person[left][1:] != self.person[left][:-1]
                 chosen = left[np.append(True, changes) if alone else np.append(changes, True)]
-                stopped[self.person[chosen[assess(self.X[chosen]).stops(each, k)]]] = True
+                told = assess(self.X[chosen]).stops(dict(zip(tau, each, strict=True)), k)
+                stopped[self.person[chosen[told]]] = True
                 left = left[~np.isin(left, chosen) & ~stopped[self.person[left]]]
         return stopped
 
@@ -160,28 +197,31 @@ def follow_policy(assessment: Assessment, rows: IntArray, assess: Assess) -> Pol
 
 
 class Standings(NamedTuple):
-    """Whether each person of a batch may act now.
+    """Whether each interview of a batch may end now.
 
     Attributes
     ----------
-    status, signal, tau
+    status, ending, promised, signal, tau
         As in ``Standing``, (people,) each; NaN: there is none.
-    planned
-        The rows of people with a plan under an advisor with a certificate, (planned,).
+    looked_at
+        The rows of people in whose state an ending is possible under an advisor with a certificate
+        for it, (looked at,).
     path
         The path of these.
     passed
-        Who of them went on past the point where the advisor's rule said "act", (planned,).
+        Who of them went on past an ending, (looked at,).
     for_wishes
-        For whom of them a certificate of their own state was due, (planned,).
+        For whom of them a certificate of their own state was due, (looked at,).
     certificate
-        That certificate, or None, (planned,).
+        That certificate, or None, (looked at,).
     """
 
     status: ObjectArray
+    ending: ObjectArray
+    promised: BoolArray
     signal: Float64Array
     tau: Float64Array
-    planned: IntArray
+    looked_at: IntArray
     path: PolicyPath
     passed: BoolArray
     for_wishes: BoolArray
@@ -198,13 +238,13 @@ def find_standings(
     later: CertifyLater | None = None,
     progress: Progress | None = None,
 ) -> Standings:
-    """Whether each person may act now, in the words of ``Standing.status``.
+    """Whether each interview may end now, in the words of ``Standing.status``.
 
-    Whoever is on the policy's path, has no wishes and was not told to act before is under the
-    advisor's certificate; everybody else is under one for their own state. In a file there may be
-    as many states as people. So there such certificates are made only if just that is known which
-    the policy asks for, up to some point or all of it: the advice of a row does not depend on the
-    others.
+    Whoever is on the policy's path, has no wishes and was told no ending before is under the
+    advisor's certificates; who went on past one is under none; everybody else is under those for
+    their own state. In a file there may be as many states as people. So there such certificates
+    are made only if just that is known which the policy asks for, up to some point or all of it:
+    the advice of a row does not depend on the others.
 
     Parameters
     ----------
@@ -223,46 +263,73 @@ def find_standings(
     progress
         Called while a calibration runs here.
     """
-    fitted, refused, signal = assessment.fitted, assessment.refused, assessment.signal(k)
-    status, tau = np.full(len(assessment), "granted", dtype=object), fitted.tau_for(group)
-    status[refused] = "no_plan"
-    status[refused & ~np.isnan(signal)] = "not_certified"
-    planned = np.flatnonzero(refused & ~np.isnan(signal) & ~np.isnan(tau))
-    path, own, watched = follow_policy(assessment, planned, assess), tau[planned], signal[planned]
-    usual = path.on_path & ~np.logical_or.reduce(
-        [wish[planned] for wish in assessment.wishes.values()]
-    )
-    at_end = assessment.next[planned] < 0
-    several = np.bincount(path.person, minlength=len(planned)) > 1
-    looked = usual & (everywhere | ~at_end)
-    passed = path.passed(own, k, looked, assess)
-    due = (passed | ~looked) & (everywhere | path.on_path)
-    # No certificate lets anybody act whose signal is above the ceiling: for them it stands for the
+    fitted, size = assessment.fitted, len(assessment)
+    signals, at_end = assessment.signals(k), assessment.next < 0
+    taus: dict[EndingName, Float64Array] = {n: fitted.tau_for(group, n) for n in signals}
+    ending, signal, tau = np.full(size, None, dtype=object), *np.full((2, size), np.nan)
+    for name, watched in signals.items():
+        possible = ~np.isnan(watched)
+        ending[possible], signal[possible] = name, watched[possible]
+        tau[possible] = taus[name][possible]
+    asks = ~at_end & (len(fitted.promise.endings) > 1)  # a verdict is told at an ending
+    unplanned = np.where(asks, "ask", np.where(assessment.refused, "no_plan", "granted"))
+    status = np.where(ending == "act", "not_certified", unplanned).astype(object)
+    # At the end of all questions a decision stands, and only acting on a plan is in doubt.
+    rows = np.flatnonzero(~np.isnan(tau) & (~at_end | (ending == "act")))
+    own, watched, last = tau[rows], signal[rows], at_end[rows]
+    path = follow_policy(assessment, rows, assess)
+    wishes = [wish[rows] for wish in assessment.wishes.values()]
+    usual = path.on_path & ~np.logical_or.reduce(wishes)
+    several = np.bincount(path.person, minlength=len(rows)) > 1
+    looked = usual & (everywhere | ~last)
+    levels = {name: level[rows] for name, level in taus.items()}
+    passed = path.passed(levels, k, looked, assess)
+    due = ~looked & (everywhere | path.on_path)
+    # No certificate lets an ending be told above its ceiling: for these people it stands for the
     # threshold.
-    ceiling = fitted.promise.ceiling
-    thresholds = np.where(watched > ceiling, ceiling, np.nan)
-    certificate = np.full(len(planned), None, dtype=object)
+    ceiling = np.array([fitted.promise.ceiling_of(name) for name in ending[rows]], dtype=float)
+    thresholds = np.where((watched > ceiling) & ~passed, ceiling, np.nan)
+    certificate = np.full(len(rows), None, dtype=object)
     asked = np.flatnonzero(due & (watched <= ceiling))
-    made, pending = _find_certificates(assessment, planned[asked], group, later, progress)
+    made, pending = _find_certificates(
+        assessment, rows[asked], ending[rows[asked]], group, later, progress
+    )
     certificate[asked] = made
     thresholds[asked] = [np.nan if each is None else each.tau for each in made]
-    words = _words(watched, thresholds, at_end)
+    words = _words(watched, thresholds, ending[rows], last)
     words[asked[pending]] = "pending"
-    lacks = fitted.promise.lacks_final_survival(watched, at_end & several)
-    own_words = _words(np.where(lacks, np.inf, watched), own, at_end)
+    lacks = fitted.promise.lacks_final_survival(_survival(assessment, k)[rows], last & several)
+    own_words = _words(np.where(lacks, np.inf, watched), own, ending[rows], last)
     if fitted.promise.covers_everybody:
-        own_words[at_end] = "act"
+        own_words[last] = "act"
     # Of all others it makes no difference.
-    passed |= path.passed(own, k, usual & ~looked & (words != own_words), assess)
+    passed |= path.passed(levels, k, usual & ~looked & (words != own_words), assess)
+    words[passed & ~np.isnan(watched)] = "off_path"
     for_wishes = ~usual | passed
-    status[planned] = np.where(for_wishes, words, own_words)
-    tau[planned] = np.where(for_wishes, thresholds, own)
-    return Standings(status, signal, tau, planned, path, passed, for_wishes, certificate)
+    status[rows] = np.where(for_wishes, words, own_words)
+    tau[rows] = np.where(for_wishes, thresholds, own)
+    # Nobody is off the path of a verdict: without a promise, questions go on.
+    status[(status == "off_path") & (ending != "act")] = "ask"
+    promised = np.zeros(size, dtype=bool)
+    promised[rows] = status[rows] == ending[rows]
+    return Standings(
+        status, ending, promised, signal, tau, rows, path, passed, for_wishes, certificate
+    )
+
+
+def _survival(assessment: Assessment, k: int) -> Float64Array:
+    """The survival of each person's first plan, (people,); 1 where it was not estimated."""
+    plans = assessment.plans(k)
+    survival = np.ones(len(assessment))
+    if plans.survival is not None:
+        survival[plans.legal] = plans.survival[plans.first[plans.legal]]
+    return survival
 
 
 def _find_certificates(
     assessment: Assessment,
     rows: IntArray,
+    ending: ObjectArray,
     group: ObjectArray,
     later: CertifyLater | None,
     progress: Progress | None,
@@ -275,6 +342,8 @@ def _find_certificates(
         A batch of people.
     rows
         Which of them.
+    ending
+        The ending that is possible in the state of each, (rows,).
     group
         The label of everybody's group, (people,). Where there are groups, no certificate is made
         for whom it is None.
@@ -297,11 +366,12 @@ def _find_certificates(
         return certificates, pending
     states, which = find_states(assessment, rows[asked], group)
     for i, state in enumerate(states):
-        made = find_certificate(fitted, state, later, progress)
-        theirs = asked[which == i]
-        pending[theirs] = made is None
-        if made is not None and made.certified and made.tau is not None:
-            certificates[theirs] = made
+        made: Certified | None = find_certificate(fitted, state, later, progress)
+        for row in asked[which == i]:
+            pending[row] = made is None
+            mine = None if made is None else made[ending[row]]
+            if mine is not None and mine.certified and mine.tau is not None:
+                certificates[row] = mine
     return certificates, pending
 
 
@@ -349,18 +419,22 @@ def find_states(
     return states, which.ravel()
 
 
-def _words(signal: Float64Array, tau: Float64Array, at_end: BoolArray) -> ObjectArray:
-    """The status under a certified threshold: ``"act"``, ``"unsure"``, ``"ask"``, or ``"off_path"``
-    where there is no threshold, (people,).
+def _words(
+    signal: Float64Array, tau: Float64Array, ending: ObjectArray, at_end: BoolArray
+) -> ObjectArray:
+    """The status under a certified threshold: that of the ``ending`` which is possible, else
+    ``"unsure"`` or ``"ask"``, or ``"off_path"`` where there is no threshold, (people,).
 
     Parameters
     ----------
     signal, tau
         What the rule watches, and its threshold, (people,); NaN: there is none.
+    ending
+        The name of the ending, (people,).
     at_end
         Who has been asked everything, (people,).
     """
-    words = np.where(signal <= tau, "act", np.where(at_end, "unsure", "ask"))
+    words = np.where(signal <= tau, ending, np.where(at_end, "unsure", "ask"))
     return np.where(np.isnan(tau), "off_path", words).astype(object)
 
 
@@ -372,8 +446,8 @@ def find_standing(
     later: CertifyLater | None,
     progress: Progress | None,
 ) -> tuple[Standing, Certificate | None]:
-    """The standing of the one person of ``assessment``, and the certificate under which they may
-    act; None: they may not.
+    """The standing of the one person of ``assessment``, and the certificate of the ending that they
+    are told; None: nothing is promised.
 
     The arguments are those of ``find_standings``.
     """
@@ -381,22 +455,30 @@ def find_standing(
     standings = find_standings(
         assessment, k, assess, group, everywhere=True, later=later, progress=progress
     )
-    status: Status = standings.status[0]
     signal, tau = (
         None if np.isnan(value[0]) else float(value[0])
         for value in (standings.signal, standings.tau)
     )
+    standing = Standing(
+        standings.status[0],
+        standings.ending[0],
+        bool(standings.promised[0]),
+        bool(assessment.next[0] < 0),
+        signal,
+        tau,
+    )
     path = standings.path
     if not standings.for_wishes.any():
-        own = fitted.certificate_for(group[0]) if status == "act" else None
-        return Standing(status, signal, tau), own
+        if standing.ending is None or not standing.promised:
+            return standing, None
+        return standing, fitted.certificate_for(group[0], standing.ending)
     deviates = {"start": path.missing_start, "order": path.other_order, "passed": standings.passed}
     deviations = tuple(name for name in DEVIATIONS if (deviates | assessment.wishes)[name][0])
     since = None
     if standings.passed[0]:
-        least = float(fitted.tau_for(group)[0])
+        least = {e.name: float(fitted.tau_for(group, e.name)[0]) for e in fitted.promise.endings}
         since = next(
             i for i, state in enumerate(path.X[:-1]) if assess(state[None]).stops(least, k)[0]
         )
-    made = standings.certificate[0] if status == "act" else None
-    return Standing(status, signal, tau, since, deviations, for_wishes=True), made
+    made = standings.certificate[0] if standing.promised else None
+    return replace(standing, since=since, deviations=deviations, for_wishes=True), made

@@ -68,7 +68,10 @@ def _promise(certificate: "Certificate", language: str) -> str:
     if c.include_last_step and c.loss != "recourse":
         more["include_last_step"] = {}
     more["sure"] = {"delta": _digits(c.delta, language)}
-    if c.ceiling is not None and c.signal == "survival":
+    if c.family_delta is not None:
+        del more["sure"]
+        more["sure_together"] = {"delta": _digits(c.family_delta, language)}
+    elif c.ceiling is not None and c.signal == "survival":
         more["survival_floor"] = {"least": _digits(1 - c.ceiling, language)}
     elif c.ceiling is not None:
         more["ceiling"] = {"most": _digits(c.ceiling, language)}
@@ -90,7 +93,8 @@ def _why_not(certificate: "Certificate", language: str) -> str:
     """Why nothing is promised, as a part of a sentence."""
     c = certificate
     if c.status == "undefined":
-        return say("formal.undefined", language, people=number(c.people, language))
+        key = "never" if c.loss in ("overturned", "missed") else "undefined"
+        return say(f"formal.{key}", language, people=number(c.people, language))
     if not c.asked and c.target == "early":
         return say("formal.nothing_asked", language)
     people = number(c.n, language)
@@ -264,6 +268,9 @@ class Certificate(Guarantee):
     model
         The user's own model that decides, and what spoke for it before everything was known; empty
         for any other.
+    family_delta
+        The probability that this or any of the certificates for other endings is wrong; None where
+        there are no others.
     """
 
     status: Status
@@ -297,6 +304,7 @@ class Certificate(Guarantee):
     wasted: float | None = None
     asked: bool = True
     model: str = ""
+    family_delta: float | None = None
 
     @property
     def certified(self) -> bool:

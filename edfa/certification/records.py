@@ -20,10 +20,11 @@ from edfa.typing import AnyArray, BoolArray, Float64Array, Int64Array
 Reference = Literal["trajectory_end", "all_features", "retrained"]
 REFERENCES: tuple[Reference, ...] = ("retrained", "all_features", "trajectory_end")
 """What plans may be held against, the strongest first."""
-Loss = Literal["recourse", "let_down"]
+Loss = Literal["recourse", "let_down", "in_vain", "overturned", "missed"]
 LOSSES: tuple[Loss, ...] = get_args(Loss)
+PLAN_LOSSES = LOSSES[:3]  # of plans; the others are about people who are told something else
 NEEDED = ("person", "seed", "step", "spent", "signal", "loss", "legal")
-OPTIONAL = ("group", "refused", "wasted")
+OPTIONAL = ("group", "refused", "wasted", "counts")
 NAMES = ("advisor", "signal_name", "reference", "loss_name")  # what all rows have in common
 
 
@@ -63,8 +64,12 @@ class Records:
     wasted
         Whether the reference decides for the desired class without the plan of this step; or None.
     loss_name
-        Which loss it is: the paper's "recourse", or "let_down". Like the other names it goes into
-        the certificate.
+        Which loss it is: the paper's "recourse", "let_down", or that of an ending: "in_vain",
+        "overturned", "missed" (see ``edfa.certification.endings``). Like the other names it goes
+        into the certificate.
+    counts
+        Whether a run that stops at this step is counted by targets other than "all"; or None: all
+        are.
 
     Examples
     --------
@@ -91,6 +96,7 @@ class Records:
     reference: Reference = "trajectory_end"
     wasted: BoolArray | None = None
     loss_name: Loss = "recourse"
+    counts: BoolArray | None = None
     code: Int64Array = field(init=False)
     people: AnyArray = field(init=False)
     order: Any = field(init=False)
@@ -287,7 +293,7 @@ def _as_column(name: str, values: Any) -> AnyArray:
     """Convert one column to the type of its field, or refuse it.
 
     Persons and groups are numbers or texts; seeds and steps whole numbers; ``legal``,
-    ``refused`` and ``wasted`` truth values; all others float64.
+    ``refused``, ``wasted`` and ``counts`` truth values; all others float64.
     """
     column = np.asarray(values)
     if name in ("person", "group"):
@@ -295,7 +301,7 @@ def _as_column(name: str, values: Any) -> AnyArray:
     kind, kinds = "float64", "iufb"
     if name in ("seed", "step"):
         kind, kinds = "int64", "iuf"
-    elif name in ("legal", "refused", "wasted"):
+    elif name in ("legal", "refused", "wasted", "counts"):
         kind, kinds = "bool", "b"
     if column.size and column.dtype.kind not in kinds:
         raise ColumnError(f"{name} holds {column.dtype} where {kind} is due")
@@ -327,7 +333,7 @@ class Runs:
         there.
     loss
         Whether the step's plan fails, (rows,); NaN where it is not known yet.
-    refused, wasted
+    refused, wasted, counts
         As in ``Records``, (rows,); or None.
 
     Examples
@@ -348,11 +354,13 @@ class Runs:
     spent: Float64Array
     refused: BoolArray | None
     wasted: BoolArray | None
+    counts: BoolArray | None
 
     @classmethod
     def from_records(cls, records: Records) -> "Runs":
         """Sort ``records`` into runs."""
-        rows, refused, wasted = records.order, records.refused, records.wasted
+        rows = records.order
+        some = {n: getattr(records, n) for n in ("refused", "wasted", "counts")}
         code, seed = records.code[rows], records.seed[rows]
         first = np.concatenate([[True], (code[1:] != code[:-1]) | (seed[1:] != seed[:-1])])
         start = np.flatnonzero(first)
@@ -365,8 +373,7 @@ class Runs:
             signal=np.where(records.legal, records.signal, np.inf)[rows],
             loss=np.full(len(code), np.nan) if records.loss is None else records.loss[rows],
             spent=records.spent[rows],
-            refused=None if refused is None else refused[rows],
-            wasted=None if wasted is None else wasted[rows],
+            **{name: None if column is None else column[rows] for name, column in some.items()},
         )
 
     @cached_property
@@ -445,7 +452,7 @@ class Runs:
             return False
         twin = np.arange(len(self.signal)) + np.repeat(self.start[other] - self.start, self.length)
         legal_loss = np.where(np.isfinite(self.signal), self.loss, 0.0)
-        columns = (self.signal, legal_loss, self.spent, self.refused)
+        columns = (self.signal, legal_loss, self.spent, self.refused, self.counts)
         return all(c is None or np.array_equal(c, c[twin]) for c in columns)
 
 

@@ -13,7 +13,10 @@ from which facts:
 - "retrained": models of the same kind learnt again from other people, none of which took part in
   choosing the plans.
 
-A loss is the paper's (``recourse_loss``) or the one that a person means (``let_down``).
+A loss is the paper's (``recourse_loss``), or one that a person means: that the plan was followed
+and they are still refused (``let_down``), or that it was followed in vain: they are still refused,
+or would have been granted without it (``in_vain``). The other endings of an interview have losses
+of their own: ``edfa.certification.endings``.
 """
 
 from collections.abc import Callable
@@ -23,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from edfa.certification.records import LOSSES, REFERENCES, Loss, Records, Reference
+from edfa.certification.records import PLAN_LOSSES, REFERENCES, Loss, Records, Reference
 from edfa.errors import DataError, SettingError, check_known
 from edfa.fingerprint import digest, identify
 from edfa.recourse.plans import Plans
@@ -90,6 +93,24 @@ def let_down(changed_at_end: Any, favourable: int) -> Float64Array:
     changed = np.asarray(changed_at_end)
     _check_codes("changed_at_end", changed, changed.shape)
     return np.where(changed == NO_PLAN, np.nan, (changed != favourable).astype(np.float64))
+
+
+def in_vain(decided: "Decisions", today: "Decisions", favourable: int) -> Float64Array:
+    """Who followed the plan in vain; (rows,), NaN without a plan.
+
+    It is 1 for those who are refused with the plan made, by the reference or by the model that they
+    meet, and for those whom the model that they meet would grant without it; 0 for whom it helps.
+
+    Parameters
+    ----------
+    decided, today
+        What the reference decides at the end, and what today's model does; (rows,) each.
+    favourable
+        The class that the plan should lead to.
+    """
+    fails = (decided.followed != favourable) | (today.followed != favourable)
+    lost = fails | (today.at_end == favourable)
+    return np.where(today.followed == NO_PLAN, np.nan, lost.astype(np.float64))
 
 
 def _check_codes(name: str, codes: AnyArray, shape: tuple[int, ...]) -> None:
@@ -164,6 +185,13 @@ def decide_at_end(plans: Plans, against: Against) -> Decisions:
     codes = np.full(n, NO_PLAN)
     codes[legal] = followed
     return Decisions(probabilities[:n], at_step, at_end, codes)
+
+
+def decide_today(plans: Plans, decided: Decisions, against: Against) -> Decisions:
+    """What today's model decides at the end of everybody's run: ``decided`` itself if that is what
+    plans are held ``against``.
+    """
+    return decided if against.reference == "trajectory_end" else decide_at_end(plans, Against())
 
 
 def _judge(plans: Plans, against: Against, rows: Float32Array) -> IntArray:
@@ -260,7 +288,9 @@ def _judge_of_rows(plans: Plans, n_judges: int, judge: int | IntArray) -> IntArr
 
 Signal = str | Callable[[Plans], Float64Array] | Float64Array
 """One of ``SIGNALS``, a function of the plans, or a number for each row of ``plans.people``."""
-SIGNALS = ("uncertainty", "plan", "survival")
+OF_PEOPLE = ("uncertainty", "plan")  # signals that are made of the model's probabilities
+OF_PLANS = ("survival", "help")  # those that a searcher estimates for every plan
+SIGNALS = OF_PEOPLE + OF_PLANS
 
 
 def watch(
@@ -278,8 +308,8 @@ def watch(
         The plans of every step, as ``find_recourse`` finds them.
     signal
         What the rule watches: the paper's "uncertainty", the larger of it and the plan's ("plan"),
-        one minus the estimated "survival" of the plan, a function of the plans, or a number for
-        each row of ``plans.people``.
+        one minus the estimated "survival" or "help" of the plan, a function of the plans, or a
+        number for each row of ``plans.people``.
     advisor
         A name in place of the fingerprint of everything that made the plans.
     """
@@ -320,8 +350,8 @@ def replay(
         any class other than the one decided at the end.
     loss
         "recourse" is the paper's: the decision or the plan does not last. "let_down": the plan
-        was followed and the desired class is still not given; whether it would be given without
-        the plan goes into the column ``wasted``.
+        was followed and the desired class is still not given. "in_vain": it is not given, or
+        would be given without the plan, which is what the column ``wasted`` says.
 
     Returns
     -------
@@ -333,13 +363,13 @@ def replay(
     SettingError
         If the loss needs a desired class and there is none.
     """
-    check_known("loss", loss, LOSSES)
+    check_known("loss", loss, PLAN_LOSSES)
     held = against or Against()
     desired = plans.people.background.class_code(
         plans.provenance.desired_class if favourable is None else favourable
     )
-    if loss == "let_down" and desired is None:
-        raise SettingError("loss='let_down' needs favourable=, the class that plans should lead to")
+    if loss != "recourse" and desired is None:
+        raise SettingError(f"loss={loss!r} needs favourable=, the class that plans should lead to")
     decided = decide_at_end(plans, held)
     watched = signal_of(plans, signal, decided.probabilities)
     records = replace(
@@ -352,7 +382,11 @@ def replay(
     if desired is None or loss == "recourse":
         lost = recourse_loss(decided.at_step, decided.at_end, decided.followed, desired)
         return replace(records, loss=lost)
-    lost, wasted = let_down(decided.followed, desired), decided.at_end == desired
+    if loss == "let_down":
+        lost, wasted = let_down(decided.followed, desired), decided.at_end == desired
+        return replace(records, loss=lost, wasted=wasted)
+    today = decide_today(plans, decided, held)
+    lost, wasted = in_vain(decided, today, desired), today.at_end == desired
     return replace(records, loss=lost, wasted=wasted)
 
 
@@ -421,7 +455,7 @@ def signal_of(
         The plans of every step.
     signal
         As in ``watch``. "survival" is one minus the survival of the first plan, 1 where there is
-        none.
+        none; "help" likewise.
     probabilities
         Those of the classes as predicted now, (rows, classes); None: the model is asked if the
         signal needs them.
@@ -441,9 +475,9 @@ def signal_of(
                 f"a signal is one number for each of the {len(people)} steps, not {values.shape}"
             )
         return values
-    check_known("signal", signal, SIGNALS)
-    if signal == "survival":
-        return 1 - _of_first_plans(plans, plans.survival, without=0.0)
+    check_known("signal", signal, OF_PEOPLE + OF_PLANS)
+    if signal in OF_PLANS:
+        return 1 - _of_first_plans(plans, getattr(plans, signal), without=0.0)
     if probabilities is None:
         probabilities = people.predictor.predict_proba(people.X)
     if signal == "uncertainty":

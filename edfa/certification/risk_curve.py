@@ -292,6 +292,8 @@ def _outcomes(
         eligible = (row < runs.end[run]) & stopped
     else:
         eligible = np.full(len(row), stopped or target == "all")
+    if runs.counts is not None and target != "all":
+        eligible = eligible & runs.counts[row]
     loss = np.where(eligible & (row >= 0), runs.loss[row], 0.0)
     spent = runs.spent[row if stopped else runs.end[run]]
     return loss, eligible.astype(np.float64), spent

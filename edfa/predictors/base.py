@@ -84,10 +84,6 @@ class Predictor(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """
     refits: ClassVar[bool] = True
     """Whether ``fit`` learns the model; a user model is never learnt again."""
-    default_need: ClassVar[float] = 0.0
-    """The chance of being refused without a plan below which nobody is advised to act, where the
-    advisor is not given another.
-    """
     reads_given: bool = False
     """Whether it can be asked about a number as a person gave it, beyond all that encoding knows.
     """

@@ -192,8 +192,7 @@ def _columns(
     if survival is None:
         order = np.lexsort((*size.keys, candidates.case))
     elif k is None or searcher.enough_survival < 1 or not len(candidates):
-        worth = np.minimum(survival.probability, searcher.enough)
-        order = menu(candidates.case, worth, size.keys)
+        order = menu(candidates.case, survival.worth(searcher.enough), size.keys)
     else:
         order = _with_alternatives(searcher, problem, candidates, survival, size.keys)
     if k is not None and len(order) > 1:
@@ -207,6 +206,7 @@ def _columns(
     again = _look_again(searcher, problem, candidates, k, survival)
     if again is not None:
         columns |= {"survival": again.probability, "survival_error": again.error}
+        columns |= {"help": again.help}
         if k is not None and (shares := searcher.decided_shares(problem)) is not None:
             columns["probability_before"] = shares[candidates.case]
             columns["probability_after"] = again.probability
@@ -237,7 +237,7 @@ def _look_again(
     chosen = np.flatnonzero((rank_in_case(candidates.case) == 0) | (k is not None))
     again = searcher.look_again(problem, candidates.take(chosen)) if len(chosen) else None
     if again is not None:
-        survival.probability[chosen], survival.error[chosen] = again
+        survival.put(chosen, again)
     return survival
 
 
@@ -255,8 +255,7 @@ def _with_alternatives(
     those of least effort are asked whether they survive.
     """
     case = candidates.case
-    worth = np.minimum(survival.probability, searcher.enough)
-    best = menu(case, worth, keys)
+    best = menu(case, survival.worth(searcher.enough), keys)
     best = best[rank_in_case(case[best]) == 0]
     past = np.round(problem.score(case, np.asarray(candidates.probabilities)), 6)
     others = np.flatnonzero(rank_in_case(candidates.features, *keys, -past) == 0)
@@ -264,13 +263,13 @@ def _with_alternatives(
     rank = rank_in_case(case[others], *(key[others] for key in keys))
     others = others[rank < ALTERNATIVES]
     if (estimate := searcher.survival(problem, candidates.take(others), None)) is not None:
-        survival.probability[others], survival.error[others] = estimate.probability, estimate.error
+        survival.put(others, estimate)
     least = np.full(len(problem), np.inf)
     least[case[best]] = np.minimum(LASTS, survival.probability[best])
     others = others[survival.probability[others] >= least[case[others]]]
     rows = np.concatenate([best, others])
     second = np.arange(len(rows)) >= len(best)
-    worth = -np.round(np.minimum(survival.probability[rows], searcher.enough), 9)
+    worth = -np.round(survival.take(rows).worth(searcher.enough), 9)
     return rows[np.lexsort((*(key[rows] for key in keys), worth, second, case[rows]))]
 
 

@@ -35,6 +35,7 @@ OPTIONAL = (
     "invalidation",
     "survival",
     "survival_error",
+    "help",
     "support",
     "support_share",
     "months",
@@ -120,6 +121,9 @@ class Plan:
     survival, survival_error
         The probability that decision and plan still hold when everything is known, and its standard
         error; None unless it is from ``SurvivalSearch`` or ``edfa.recourse.add_survival``.
+    help
+        The probability that then the person is refused as they are and granted with the plan; None
+        unless it is from ``SurvivalSearch``.
     unknown
         The features that were not known.
     support, support_share
@@ -149,6 +153,7 @@ class Plan:
     invalidation: float | None = None
     survival: float | None = None
     survival_error: float | None = None
+    help: float | None = None
     support: int | None = None
     support_share: float | None = None
     months: float = 0.0
@@ -245,7 +250,9 @@ class Plans:
         Whether the model decides as desired after the changes, by its own answer.
     reasons
         A ``NoPlan`` for every row of ``people`` without a plan.
-    inlier, inlier_base, invalidation, survival, survival_error, support, support_share, months
+    inlier, inlier_base, invalidation, survival, survival_error, help, support, support_share
+        As in ``Plan``; None if that was not asked for.
+    months
         As in ``Plan``; None if that was not asked for.
     consequences
         What follows from changes by itself, for ``make_changes``; None: nothing does. Not written
@@ -274,6 +281,7 @@ class Plans:
     invalidation: Float64Array | None = None
     survival: Float64Array | None = None
     survival_error: Float64Array | None = None
+    help: Float64Array | None = None
     support: Int64Array | None = None
     support_share: Float64Array | None = None
     months: Float64Array | None = None

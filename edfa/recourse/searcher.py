@@ -542,8 +542,8 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
             )
 
     def content_with(self, share: float) -> Self:
-        """A copy that, where it ranks by survival, looks for nothing better once a plan survives in
-        that share of completions.
+        """A copy that, where it ranks by survival, looks for nothing better once a plan helps in
+        that share of cases.
         """
         searcher = copy(self)
         searcher.enough_survival = share

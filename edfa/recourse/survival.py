@@ -6,12 +6,13 @@ ones: each is one *completion*. A plan survives in a completion if the model, wi
 decides for the class that the plan should lead to; where any other decision is recourse, today's
 decision must also be the completion's. Its survival is the share of completions in which it does.
 With a committee, each of its members is asked too: survival is then the share of pairs of a
-completion and a model.
+completion and a model. A plan *helps* in a pair in which the person is refused as they are and
+granted with the plan: effort is worth something only there.
 """
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -29,6 +30,7 @@ from edfa.recourse.plans import Plans
 from edfa.typing import NAN, AnyArray, BoolArray, Float32Array, Float64Array, IntArray
 
 ROWS_PER_CALL = 50_000  # in one model call: few enough to stay in a processor's cache
+PEOPLE_PER_CALL = 2_000  # who are completed together
 WIDE = 256  # features from which on fewer rows are in one call
 # people for whom a call asks about more than may be needed: a call costs more than its rows
 FEW_PEOPLE = 16
@@ -40,16 +42,38 @@ ASKED = 3  # members of a committee, in turn, that are asked about each of sever
 
 
 class Survival(NamedTuple):
-    """The probability that each plan survives, and the standard error of that estimate, (plans,)
-    each.
+    """How likely each plan is to hold and to help, (plans,) each.
+
+    Attributes
+    ----------
+    probability, error
+        The probability that the plan survives, and the standard error of that estimate.
+    help
+        The probability that it survives and is needed.
+    need
+        The probability that the person's decision has to be turned: the largest help there can be.
+        1 where any other decision is recourse: then a plan helps wherever it survives.
     """
 
     probability: Float64Array
     error: Float64Array
+    help: Float64Array
+    need: Float64Array
 
     def take(self, plans: IntArray) -> "Survival":
         """Of some plans, or in another order."""
-        return Survival(self.probability[plans], self.error[plans])
+        return Survival(*(part[plans] for part in self))
+
+    def put(self, plans: IntArray, other: "Survival") -> None:
+        """Replace the estimates of some plans, in place."""
+        for mine, theirs in zip(self, other, strict=True):
+            mine[plans] = theirs
+
+    def worth(self, enough: float) -> Float64Array:
+        """What plans are ranked by, (plans,): the help, of which ``enough`` is a share of the need
+        beyond which more makes no difference.
+        """
+        return np.minimum(self.help, enough * self.need)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,6 +189,23 @@ class Completions:
         """The share of completions in which each person's decision stays what it is, (people,)."""
         return self.decided_share(people, people.decision)
 
+    def chance(self, people: People, code: int) -> Float64Array:
+        """The share of completions, and of pairs with members, in which the decision is for a
+        class, (people,). Every model weighs the same.
+
+        Parameters
+        ----------
+        people
+            The people.
+        code
+            The code of the class.
+        """
+        chance = np.empty(len(people))
+        for rows in np.array_split(np.arange(len(people)), -(-len(people) // PEOPLE_PER_CALL)):
+            some = people.take(rows)
+            chance[rows] = 1 - self._mean_need(self._needs(some, self._fill(some), code))
+        return chance
+
     def decided_share(self, people: People, code: int | IntArray) -> Float64Array:
         """The share of completions in which the model decides for a class, (people,).
 
@@ -200,15 +241,18 @@ class Completions:
             is no committee.
         """
         filled = self._fill(plans.people, plans.consequences)
-        estimate = self._estimate(plans, filled, self._stays(plans, filled))
+        needs = self._needs(plans.people, filled, plans.desired_class)
+        estimate = self._estimate(plans, filled, needs)
         if self.committee is not None:
             return estimate
         unsure = np.asarray(np.isnan(plans.people.X[:, plans.people.predictor.varies_]).any(axis=1))
-        return Survival(estimate.probability, np.where(unsure[plans.of], estimate.error, 0.0))
+        return estimate._replace(error=np.where(unsure[plans.of], estimate.error, 0.0))
 
-    def race(self, plans: PlannedChanges, rank: IntArray, enough: float = 1.0) -> Survival:
-        """Survival in rank order; stops early and leaves NaN for plans that cannot survive better
-        than an earlier one.
+    def race(
+        self, plans: PlannedChanges, rank: IntArray, enough: float = 1.0, content: float = 1.0
+    ) -> Survival:
+        """Survival in rank order; stops early and leaves NaN for plans that cannot help more than
+        an earlier one.
 
         Parameters
         ----------
@@ -217,56 +261,96 @@ class Completions:
         rank
             The rank of each plan among its person's, from 0, (plans,).
         enough
-            Once a plan survives wherever the decision stays, or in this share of completions, later
-            ones are not asked about.
+            Once a plan helps in this share of the cases in which the decision has to be turned,
+            later ones are not asked about.
+        content
+            The same as a share of all cases.
         """
         people, of = plans.people, plans.of
-        survival = Survival(*np.full((2, len(plans)), np.nan))
+        survival = Survival(*np.full((4, len(plans)), np.nan))
         if self.committee is None and not np.isnan(people.X[:, people.predictor.varies_]).any():
             # what works now works then
-            survival.probability[rank == 0], survival.error[rank == 0] = 1.0, 0.0
+            survival.put(rank == 0, Survival(*np.array([1.0, 0.0, 1.0, 1.0])))
             return survival
         heats = HEATS_OF_FEW if len(people) <= FEW_PEOPLE else HEATS
         filled = self._fill(people, plans.consequences)
-        stays = self._stays(plans, filled)
-        best, most = np.full(len(people), -1.0), np.minimum(stays.mean(axis=1), enough)
+        needs = self._needs(people, filled, plans.desired_class)
+        need, best = self._mean_need(needs), np.full(len(people), -1.0)
+        turned = need if plans.desired_class is not None else np.ones(len(people))
+        most = np.minimum(np.minimum(need, content), enough * turned)
         for start, end in pairwise((0, *heats)):
             left = np.flatnonzero((rank >= start) & (rank < end) & (best < most)[of])
             if not len(left):
                 break
-            estimate = self._estimate(plans.take(left), filled, stays)
-            survival.probability[left], survival.error[left] = estimate
-            np.maximum.at(best, of[left], estimate.probability)
+            estimate = self._estimate(plans.take(left), filled, needs)
+            survival.put(left, estimate)
+            np.maximum.at(best, of[left], estimate.help)
         return survival
 
-    def _stays(self, plans: PlannedChanges, filled: "_Filled") -> BoolArray:
-        """In which completions a plan may survive, (people, k): all, or those in which the decision
-        is today's.
-        """
-        if plans.desired_class is not None:
-            return np.ones(filled.rows.shape[:2], dtype=bool)
-        return _same(plans.people, filled, plans.people.decision)
+    def _needs(self, people: People, filled: "_Filled", desired: int | None) -> "_Needs":
+        """In which completions each model's decision about people as they are has to be turned.
 
-    def _estimate(self, plans: PlannedChanges, filled: "_Filled", stays: BoolArray) -> Survival:
-        """The share of completions, and of pairs with members, in which plans survive. Every model
-        weighs the same.
+        Where any other decision is recourse, it is those in which the decision is today's, by the
+        model that decides alone.
         """
-        own, votes = np.zeros((len(plans), stays.shape[1]), dtype=bool), np.zeros(len(plans))
-        asked = stays if self.committee is not None else stays & filled.first
+        if desired is None:
+            return _Needs(_same(people, filled, people.decision), None)
+        own = ~_same(people, filled, np.full(len(people), desired))
+        if self.committee is None:
+            return _Needs(own, None)
+        person, completion = np.indices(own.shape).reshape(2, -1)
+        rows = filled.rows.reshape(-1, filled.rows.shape[2])
+        members = np.zeros((len(self.committee), *own.shape), dtype=bool)
+        for member, mine, decided in _decided_in_turn(
+            self.committee, rows, completion, own.shape[1]
+        ):
+            members[member, person[mine], completion[mine]] = decided != desired
+        return _Needs(own, members)
+
+    def _mean_need(self, needs: "_Needs") -> Float64Array:
+        """The share of pairs of a completion and a model in which people's decisions have to be
+        turned, (people,). Every model weighs the same.
+        """
+        own = needs.own.mean(axis=1)
+        if needs.members is None or self.committee is None:
+            return np.asarray(own)
+        pairs = _count_pairs(len(self.committee), needs.own.shape[1])
+        votes = needs.members.sum(axis=(0, 2)) / pairs
+        return np.asarray((own + len(self.committee) * votes) / (len(self.committee) + 1))
+
+    def _estimate(self, plans: PlannedChanges, filled: "_Filled", needs: "_Needs") -> Survival:
+        """The share of completions, and of pairs with members, in which plans survive, and in which
+        they help. Every model weighs the same.
+        """
+        shape = len(plans), needs.own.shape[1]
+        # Where any other decision is recourse, a plan survives only where today's decision stays.
+        may = needs.own if plans.desired_class is None else np.ones_like(needs.own)
+        own, votes = np.zeros((2, *shape), dtype=bool), np.zeros((2, len(plans)))
+        asked = may if self.committee is not None else may & filled.first
         # rows at a time, each a copy
         most = max(1, ROWS_PER_CALL * min(1.0, WIDE / max(1, filled.rows.shape[2])))
-        for rows in np.array_split(np.arange(len(plans)), math.ceil(own.size / most) or 1):
+        for rows in np.array_split(np.arange(len(plans)), math.ceil(own[0].size / most) or 1):
             part = plans.take(rows)
             followed = _follow(part, filled, asked[part.of])
-            own[rows] = _survives(part, filled, followed)
+            own[0, rows] = _survives(part, filled, followed)
             if self.committee is not None:
-                votes[rows] = _votes(self.committee, part, followed, stays.shape[1])
+                votes[:, rows] = _votes(self.committee, part, followed, needs)
+        own[1] = own[0] & needs.own[plans.of]
+        if needs.members is None:
+            votes[1] = votes[0]
         size = 0 if self.committee is None else len(self.committee)
-        probability = (own.mean(axis=1) + size * votes) / (size + 1)
+        probability, help_ = (own.mean(axis=2) + size * votes) / (size + 1)
         # Agresti and Coull's centre: an estimate of 0 or 1 from a few completions is not certain.
-        count = max(own.shape[1], size)
+        count = max(shape[1], size)
         centre = (probability * count + 2) / (count + 4)
-        return Survival(probability, np.sqrt(centre * (1 - centre) / (count + 4)))
+        error = np.sqrt(centre * (1 - centre) / (count + 4))
+        need = self._mean_need(needs)[plans.of]
+        return Survival(
+            probability,
+            error,
+            help_,
+            need if plans.desired_class is not None else np.ones_like(need),
+        )
 
     def _fill(self, people: People, consequences: Consequences | None = None) -> "_Filled":
         """The completions of all people as the model sees them; ``consequences`` of the plans that
@@ -328,6 +412,17 @@ class _Filled(NamedTuple):
         one.
         """
         return np.asarray(self.first_equal == np.arange(self.first_equal.shape[1]))
+
+
+class _Needs(NamedTuple):
+    """Where decisions about people as they are have to be turned.
+
+    ``own`` (people, k) is about the model that decides, ``members`` (members, people, k) about each
+    member of the committee and the completions that it is asked about; None: members are not asked.
+    """
+
+    own: BoolArray
+    members: BoolArray | None
 
 
 def add_survival(
@@ -396,28 +491,69 @@ def _survives(plans: PlannedChanges, filled: _Filled, followed: "_Followed") -> 
 
 
 def _votes(
-    committee: Committee, plans: PlannedChanges, followed: "_Followed", count: int
+    committee: Committee, plans: PlannedChanges, followed: "_Followed", needs: _Needs
 ) -> Float64Array:
-    """The share of pairs of a completion and a member in which plans survive, (plans,).
+    """The shares of pairs of a completion and a member in which plans survive, and in which they
+    help, (2, plans).
 
-    Of each of ``count`` completions a person some members are asked in turn; of a single one all
-    are.
+    Of each of several completions a person some members are asked in turn; of a single one all are.
     """
-    apart = max(1, len(committee) // ASKED) if count > 1 else 1
-    turn, turns = followed.completion % apart, np.arange(len(committee)) % apart
-    rows, row = _distinct(followed.rows)
-    if committee.asks_together(len(rows)):
-        turned = plans.turned(followed.plan, committee.decide_together(rows)[:, row])
-        survived = (turned & (turn == turns[:, None])).sum(axis=0)
-    else:
-        survived = np.zeros(len(turn), dtype=np.intp)
-        for member, its_turn in enumerate(turns.tolist()):
-            mine = np.flatnonzero(turn == its_turn)
-            decided = committee.decide_shown(member, followed.rows[mine])
-            survived[mine] += plans.turned(followed.plan[mine], decided)
-    pairs = (turns == np.arange(count)[:, None] % apart).sum()
-    survived = np.bincount(followed.plan, weights=survived, minlength=len(plans))
-    return np.asarray(survived / pairs)
+    count, plan = needs.own.shape[1], followed.plan
+    sums = np.zeros((2, len(plans)))
+    person = plans.of[plan]
+    for member, mine, decided in _decided_in_turn(
+        committee, followed.rows, followed.completion, count
+    ):
+        turned = plans.turned(plan[mine], decided)
+        sums[0] += np.bincount(plan[mine], weights=turned, minlength=len(plans))
+        if needs.members is not None:
+            turned &= needs.members[member, person[mine], followed.completion[mine]]
+            sums[1] += np.bincount(plan[mine], weights=turned, minlength=len(plans))
+    return np.asarray(sums / _count_pairs(len(committee), count))
+
+
+def _decided_in_turn(
+    committee: Committee, rows: Float32Array, completion: IntArray, count: int
+) -> Iterator[tuple[int, IntArray, IntArray]]:
+    """What members decide about completions, each about those whose turn it is.
+
+    Parameters
+    ----------
+    committee
+        The members.
+    rows
+        Completions as the model sees them, (n, features that it sees).
+    completion
+        Which of its person's completions each is, (n,).
+    count
+        The number of completions a person.
+
+    Yields
+    ------
+    tuple
+        A member, the positions of its rows, and the class codes that it decides for.
+    """
+    apart = _turns(len(committee), count)
+    distinct, row = _distinct(rows)
+    together = committee.asks_together(len(distinct))
+    decided = committee.decide_together(distinct) if together else None
+    for member in range(len(committee)):
+        mine = np.flatnonzero(completion % apart == member % apart)
+        if decided is None:
+            yield member, mine, committee.decide_shown(member, rows[mine])
+        else:
+            yield member, mine, decided[member, row[mine]]
+
+
+def _turns(members: int, count: int) -> int:
+    """After how many of ``count`` completions it is a member's turn again."""
+    return max(1, members // ASKED) if count > 1 else 1
+
+
+def _count_pairs(members: int, count: int) -> int:
+    """The number of pairs of a completion and a member that is asked about it."""
+    apart = _turns(members, count)
+    return int((np.arange(members) % apart == np.arange(count)[:, None] % apart).sum())
 
 
 class _Followed(NamedTuple):

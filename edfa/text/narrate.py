@@ -466,7 +466,7 @@ def certificate(
     if not c.certified:
         return ""
     acting = c.target in ("early", "act")  # the promise is to people who are told to act
-    let_down = c.loss == "let_down"
+    let_down, of_ending = c.loss == "let_down", c.family_delta is not None
     group = None if c.group is None else phrases.quoted(c.group, language)
     parts = {
         "whom": say(f"certificate.{c.loss}.{c.target}", language),
@@ -478,18 +478,19 @@ def certificate(
     cases = phrases.cases(language, c.wasted) if let_down and c.wasted else None
     if cases:
         sentences.append(say("certificate.wasted", language, cases=cases[0]))
-    if not let_down and c.target != "early":
+    if not let_down and not of_ending and c.target != "early":
         # A promise to all can be kept although many who act early are let down; they must not take
         # it for their own.
         sentences.append(say("certificate.everybody", language))
     if c.rules:
         sentences.append(say("certificate.rules", language))
     people = c.n  # on whom the test rests
-    if let_down and acting:
+    if (let_down or of_ending) and acting:
         sentences.append(say("certificate.no_credit", language))
         people = c.n if c.triggered is None else round(c.triggered * c.n)
-    number, risk = phrases.number(people, language), _of_people(c.delta, language)
-    sentences.append(say("certificate.sure", language, people=number, **risk))
+    number, delta = phrases.number(people, language), c.family_delta or c.delta
+    sure = "certificate.sure_together" if of_ending else "certificate.sure"
+    sentences.append(say(sure, language, people=number, **_of_people(delta, language)))
     if made_for is not None:
         sentences.append(say(f"certificate.{made_for}", language))
     return " ".join(sentences)

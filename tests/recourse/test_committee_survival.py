@@ -50,8 +50,9 @@ def test_of_a_partly_known_person_every_completion_is_asked_of_some_models(germa
     filled = searcher.completions_.neighbours.complete(rows)
     apart = MEMBERS // ASKED
     for plan in range(len(plans)):
-        own, pairs = [], []
+        own, pairs, own_refused, pairs_refused = [], [], [], []
         for position, completion in enumerate(filled[plans.of[plan]]):
+            asis = completion[None]
             followed = np.where(np.isnan(plans.to[plan]), completion, plans.to[plan])[None].astype(
                 np.float32
             )
@@ -59,9 +60,21 @@ def test_of_a_partly_known_person_every_completion_is_asked_of_some_models(germa
             turn = [member for member in range(MEMBERS) if (position - member) % apart == 0]
             assert len(turn) == ASKED
             pairs += [committee.decide(member, followed)[0] == 1 for member in turn]
-        expected = (np.mean(own) + MEMBERS * np.mean(pairs)) / (MEMBERS + 1)
-        assert plans.survival[plan] == pytest.approx(expected)
+            own_refused.append(view.decide(view.predict_proba(asis))[0] != 1)
+            pairs_refused += [committee.decide(member, asis)[0] != 1 for member in turn]
+
+        def share(mine, theirs):
+            return (np.mean(mine) + MEMBERS * np.mean(theirs)) / (MEMBERS + 1)
+
+        assert plans.survival[plan] == pytest.approx(share(own, pairs))
+        helps = np.array(own) & own_refused, np.array(pairs) & pairs_refused
+        assert plans.help[plan] == pytest.approx(share(*helps))
+        person = People(rows[plans.of[plan]][None], plans.people.background)
+        granted = searcher.chance(person, 1)[0]
+        assert granted == pytest.approx(1 - share(own_refused, pairs_refused))
+        assert plans.help[plan] <= min(plans.survival[plan], 1 - granted) + 1e-12
     assert len(plans) > 10
+    assert (plans.help < plans.survival).any(), "some are granted without the plan"
 
 
 def test_plans_of_a_committee_are_accepted_by_models_of_other_people(german):

@@ -19,7 +19,7 @@ from edfa.fingerprint import digest, identify
 from edfa.predictors.conditional import Neighbours
 from edfa.recourse import Plans, add_survival
 from edfa.recourse.find import menu
-from edfa.recourse.survival import Completions, PlannedChanges, Survival
+from edfa.recourse.survival import Completions, PlannedChanges
 
 
 @settings(max_examples=25, deadline=None)
@@ -63,7 +63,7 @@ def test_the_standard_error_is_that_of_repeating_it():
         near = Neighbours.of(np.repeat(train.X, 8, axis=0), (0, 2), k=24, seed=seed)
         estimates.append(Completions(near).survival(changes))
     probability, error = (
-        np.array([getattr(e, part) for e in estimates]) for part in Survival._fields
+        np.array([getattr(e, part) for e in estimates]) for part in ("probability", "error")
     )
     unsure = np.flatnonzero(np.abs(probability.mean(axis=0) - 0.5) < 0.4)
     assert len(unsure)

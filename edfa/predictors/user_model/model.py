@@ -107,8 +107,6 @@ class UserModel(Predictor):
     """
 
     refits: ClassVar[bool] = False
-    # the share of a person's completions that the model must refuse before they may act
-    default_need: ClassVar[float] = 0.5
     learnt_attributes: ClassVar[tuple[str, ...]] = (*LEARNT, "varies_")
     _table = cast("Table | None", None)
     given = cast("tuple[Given, ...] | None", None)  # None: it is asked about people of a table

@@ -13,20 +13,22 @@ import numpy as np
 
 from edfa.data.table import Table
 from edfa.errors import SettingError
+from edfa.people import People
 from edfa.predictors.committee import Committee
 from edfa.recourse._search.single_changes import SingleChanges
 from edfa.recourse.searcher import Candidates, Keys, SearchProblem, rank_in_case
 from edfa.recourse.searchers.nearest import DonorSearch, combine
 from edfa.recourse.survival import Completions, PlannedChanges, Survival
-from edfa.typing import IntArray
+from edfa.typing import Float64Array, IntArray
 
 
 @dataclass(eq=False, repr=False)
 class SurvivalSearch(DonorSearch):
-    """Plans of up to three changes, the best surviving first, then the nearest.
+    """Plans of up to three changes, the likeliest to help first, then the nearest.
 
-    What is handed out is a menu: each next plan survives less often and takes less effort. A plan
-    need not be minimal; but where a smaller one survives as well, that is the one offered.
+    A plan helps where the person would be refused without it and is granted with it. What is handed
+    out is a menu: each next plan helps less often and takes less effort. A plan need not be
+    minimal; but where a smaller one helps as often, that is the one offered.
 
     Parameters
     ----------
@@ -50,8 +52,8 @@ class SurvivalSearch(DonorSearch):
         Whether survival is asked of the model that sees every feature, and not the blanket alone.
         The committee must see the same.
     enough
-        Plans that survive in this share of cases are all as good; of those, the one of least effort
-        is the first.
+        Plans that help in this share of the cases in which help is needed are all as good; of
+        those, the one of least effort is the first.
     second_look
         The number of other completions on which a plan's survival is estimated again once it is
         chosen, 0: none. The best of many plans on a few completions looks better than it is.
@@ -120,6 +122,21 @@ class SurvivalSearch(DonorSearch):
         """What completes people: the training people that it has learnt from."""
         return self.completions_
 
+    def chance(self, people: People, code: int) -> Float64Array:
+        """The probability that a class is decided when everything is known, and when the model has
+        been learnt again, (people,).
+
+        Parameters
+        ----------
+        people
+            Partly known people.
+        code
+            The code of the class.
+        """
+        if self.all_features:
+            people = replace(people, background=people.background.unaligned)
+        return self.completions_.chance(people, code)
+
     def look_again(self, problem: SearchProblem, candidates: Candidates) -> Survival | None:
         """The survival of plans that are chosen, on completions that had no part in choosing
         them.
@@ -162,8 +179,8 @@ class SurvivalSearch(DonorSearch):
         plans = self._planned(problem, candidates)
         if keys is None:
             return self.completions_.survival(plans)
-        enough = min(self.enough, self.enough_survival)
-        return self.completions_.race(plans, rank_in_case(candidates.case, *keys), enough)
+        rank = rank_in_case(candidates.case, *keys)
+        return self.completions_.race(plans, rank, self.enough, self.enough_survival)
 
     def _planned(self, problem: SearchProblem, candidates: Candidates) -> PlannedChanges:
         planned = super()._planned(problem, candidates)
