@@ -3,14 +3,15 @@
 The paper's order completes units; plans that are found on the way mostly fail once everything is
 known. Here a question is worth what it adds to the survival of a person's best plan. It adds in two
 ways: it tells more about what the model will say in the end, and a fact that is known can be
-changed.
+changed. With ``aim="endings"`` it is worth what it adds to the probability of the ending that the
+person can be told: that they are granted, a plan that helps, or that nothing does.
 """
 
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -21,18 +22,22 @@ from edfa.blanket.units import Blanket
 from edfa.data.rules import Rules
 from edfa.data.schema import Schema
 from edfa.data.table import Table
-from edfa.errors import SettingError, UnreadableError
+from edfa.errors import SettingError, UnreadableError, check_known
 from edfa.explanation.partition import members
 from edfa.parallel import count_jobs, map_parallel
 from edfa.people import Background, People
 from edfa.predictors.base import Predictor, Progress, UnfittedError
 from edfa.reading import parse_json
 from edfa.recourse.find import find_recourse
+from edfa.recourse.outlook import Outlook
 from edfa.recourse.searchers.survival import SurvivalSearch
 from edfa.typing import NAN, BoolArray, Float32Array, Float64Array
 
 MIN_WORTH = 1e-9  # of a question without a gain, so that it is asked too, though last
 ORDER = "order.json"
+# The probabilities at which endings are told, about: thresholds come from calibration people, of
+# whom the order must not know.
+GRANTED, ACT, NOTHING = 0.9, 0.6, 0.7
 
 
 class Step(NamedTuple):
@@ -43,7 +48,8 @@ class Step(NamedTuple):
     feature, cost
         What is asked, and its price on the card.
     before, after
-        The mean survival of training people's advice before the question and after it.
+        What the order is learnt for, on average over training people, before the question and
+        after it: the survival of their advice, or how sure one is of their endings.
     """
 
     feature: str
@@ -71,6 +77,9 @@ class SurvivalPolicy(Policy):
         What plans may change and what is never asked, and the code of the class that plans lead to,
         as they will be looked for later. None: any other decision is recourse. With a class, people
         who have it already count as often as that decision stays.
+    aim
+        What a question is worth: ``"survival"`` of advice; or ``"endings"``, which needs a desired
+        class and learns one order for everybody.
     personal
         Whether questions are chosen for each person; then no order is learnt.
     n_people
@@ -104,6 +113,7 @@ class SurvivalPolicy(Policy):
     searcher: SurvivalSearch = field()
     rules: Rules | None = None
     desired_class: int | None = None
+    aim: Literal["survival", "endings"] = "survival"
     personal: bool = False
     n_people: int = 256
     n_draws: int = 4
@@ -120,6 +130,9 @@ class SurvivalPolicy(Policy):
             )
         if self.n_people < 2 or self.n_draws < 1:
             raise SettingError("n_people: at least 2; n_draws: at least 1")
+        check_known("aim", self.aim, ("survival", "endings"))
+        if self.aim == "endings" and self.personal:
+            raise SettingError("aim='endings' learns one order for everybody: personal=False")
 
     @property
     def order_(self) -> tuple[str, ...]:
@@ -152,8 +165,8 @@ class SurvivalPolicy(Policy):
     def _learn_order(
         self, train: Table, predictor: Predictor, n_jobs: int, progress: Progress | None
     ) -> Iterator[Step]:
-        """Greedy search: from the start set on, always the question that adds most mean survival
-        per cost.
+        """Greedy search: from the start set on, always the question that adds most per cost to
+        what the order is learnt for.
         """
         schema, inside = train.schema, self._asked(train.schema)
         n_people = min(self.n_people, len(train) // 2)
@@ -168,26 +181,36 @@ class SurvivalPolicy(Policy):
         rows, known = train.X[np.sort(chosen)], background.start
         n_unknown = int((inside & ~known).sum())
         done, total = 0, n_unknown * (n_unknown + 1) // 2
+        outlook = None
+        if self.aim == "endings" and self.desired_class is not None:
+            neighbours, asked = searcher.completions_.neighbours, inside | known
+            settings = (self.rules, self.desired_class)
+            outlook = Outlook.of(neighbours, searcher, background, asked, *settings)
 
-        def mean_survival(mask: BoolArray) -> float:
+        def value(mask: BoolArray) -> Float64Array:
             people = People(np.where(mask, rows, NAN), background)
-            return float(expected_survival(people, searcher, self.rules, self.desired_class).mean())
+            if outlook is not None:
+                return sureness(people, searcher, self.rules, self.desired_class or 0, outlook)
+            return expected_survival(people, searcher, self.rules, self.desired_class)
 
-        before = mean_survival(known)
+        now = value(known)
         while (unknown := np.flatnonzero(inside & ~known)).size:
-            after = []
+            then = []
             masks = [known | one for one in np.eye(len(known), dtype=bool)[unknown]]
-            for survival in map_parallel(mean_survival, masks, n_jobs):
-                after.append(survival)
+            for each in map_parallel(value, masks, n_jobs):
+                # whose interview has ended is asked nothing more
+                then.append(np.where(now >= 1, 1.0, each) if outlook is not None else each)
                 done += 1
                 if progress:
                     progress(done, total)
             # The largest gain per cost; among equals the cheapest, then the first of the card.
-            costs = schema.costs[unknown]
-            worth = np.maximum(np.array(after) - before, 0) / costs
+            costs, after = schema.costs[unknown], np.array([each.mean() for each in then])
+            before = float(now.mean())
+            worth = np.maximum(after - before, 0) / costs
             best = int(np.lexsort((costs, -worth))[0])
-            yield Step(schema.names[unknown[best]], float(costs[best]), before, after[best])
-            known, before = masks[best], after[best]
+            name, cost = schema.names[unknown[best]], float(costs[best])
+            yield Step(name, cost, before, float(after[best]))
+            known, now = masks[best], then[best]
 
     def score(self, people: People) -> Float64Array:
         """What each member that may be asked is worth before its price, (people, features); NaN
@@ -297,6 +320,42 @@ class SurvivalPolicy(Policy):
             raise UnreadableError(f"the order asks for {unknown[0]!r}, which is not in the blanket")
         self.steps_, self.searcher_ = steps, clone(self.searcher).fit(train)
         return self
+
+
+def sureness(
+    people: People,
+    searcher: SurvivalSearch,
+    rules: Rules | None,
+    desired_class: int,
+    outlook: Outlook,
+) -> Float64Array:
+    """How sure one is of the ending of each person's interview, as a share of what it takes to tell
+    it, at most 1; (people,).
+
+    Parameters
+    ----------
+    people
+        What is known of each person.
+    searcher
+        Where plans come from, fitted.
+    rules
+        What plans may change; None: what the card allows.
+    desired_class
+        The code of the class that plans lead to. Of who has that decision it is the probability
+        that it stays, of who has a plan that it helps, and of who has none that there is none in
+        the end.
+    outlook
+        How training people stand in the end.
+    """
+    plans = find_recourse(people, searcher, rules=rules, desired_class=desired_class)
+    granted = plans.decision == desired_class
+    without = ~granted & ~plans.legal
+    sure = np.zeros(len(people))
+    sure[granted] = searcher.chance(people.take(np.flatnonzero(granted)), desired_class) / GRANTED
+    sure[without] = outlook.no_way(people.X[without]) / NOTHING
+    if plans.help is not None:
+        sure[plans.legal] = plans.help[plans.first[plans.legal]] / ACT
+    return np.minimum(sure, 1.0)
 
 
 def expected_survival(

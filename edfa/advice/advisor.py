@@ -312,7 +312,8 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         asked, usage = blanket, model.usage_
         if usage is not None:
             asked = blanket_of_model(usage, blanket, train.schema)
-        policy = new_policy(self.policy or usual_policy, asked, searcher, train.schema, given)
+        chosen = self.policy or usual_policy
+        policy = new_policy(chosen, asked, searcher, train.schema, given, self.loss)
         settings: dict[str, Any] = {"all_features": all_features, "seed": self.seed}
         add_committee(searcher, policy, train, model, self.committee, **settings)
         searcher.fit(train)

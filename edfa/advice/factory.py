@@ -15,10 +15,11 @@ from sklearn.base import clone
 from edfa.acquisition import POLICIES
 from edfa.acquisition.base import Policy
 from edfa.acquisition.loop import Budget, run_policy
+from edfa.acquisition.survival import SurvivalPolicy
 from edfa.blanket.discovery import METHODS
 from edfa.blanket.units import Blanket
-from edfa.certification.records import REFERENCES
-from edfa.certification.replay import SIGNALS
+from edfa.certification.records import REFERENCES, Loss
+from edfa.certification.replay import OF_PLANS, SIGNALS
 from edfa.data.rules import Rules
 from edfa.data.schema import Schema
 from edfa.data.table import Table
@@ -74,9 +75,10 @@ def check_settings(settings: Mapping[str, Any]) -> None:
             own = ", or a model of your own: edfa.wrap(model)" if kind is Predictor else ""
             raise SettingError(f"{what}: a name or a {kind.__name__}{own}; not {chosen!r:.200}")
     predictor, searcher = settings["predictor"], settings["searcher"]
-    if settings["signal"] == "survival" and "survival" not in policy_and_signal(searcher):
+    if settings["signal"] in OF_PLANS and "survival" not in policy_and_signal(searcher):
         raise SettingError(
-            f"signal 'survival' is known of plans of searcher='survival', not of {searcher!r}"
+            f"signal {settings['signal']!r} is known of plans of searcher='survival', not of "
+            f"{searcher!r}"
         )
     reference, is_own = settings["reference"], not (isinstance(predictor, str) or predictor.refits)
     if is_own and reference not in ("auto", "all_features"):
@@ -211,6 +213,7 @@ def new_policy(
     searcher: Searcher,
     schema: Schema,
     rules: Rules | None = None,
+    loss: Loss = "let_down",
 ) -> Policy:
     """The policy, not fitted.
 
@@ -226,13 +229,19 @@ def new_policy(
         The card.
     rules
         The operator's rules, under which a policy plans.
+    loss
+        What the advisor promises about plans: with "in_vain", a policy that is given by its name
+        asks for what ends interviews.
     """
     favourable = schema.classes.index(schema.favourable)
     if isinstance(chosen, str):
-        return POLICIES[chosen].default(
+        policy: Policy = POLICIES[chosen].default(
             blanket=blanket, searcher=searcher, desired_class=favourable, rules=rules
         )
-    policy: Policy = clone(chosen)
+        if loss == "in_vain" and isinstance(policy, SurvivalPolicy):
+            policy.set_params(aim="endings")
+        return policy
+    policy = clone(chosen)
     own = policy.get_params(deep=False)
     if rules is not None and "rules" in own:
         policy.set_params(rules=rules.tighten(own["rules"]))

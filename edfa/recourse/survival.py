@@ -200,8 +200,8 @@ class Completions:
         code
             The code of the class.
         """
-        chance = np.empty(len(people))
-        for rows in np.array_split(np.arange(len(people)), -(-len(people) // PEOPLE_PER_CALL)):
+        chance = np.zeros(len(people))
+        for rows in np.array_split(np.arange(len(people)), -(-len(people) // PEOPLE_PER_CALL) or 1):
             some = people.take(rows)
             chance[rows] = 1 - self._mean_need(self._needs(some, self._fill(some), code))
         return chance
