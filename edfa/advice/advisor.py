@@ -116,6 +116,10 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
     min_survival
         Nobody is told to act on a plan whose estimated survival (with the signal ``"survival"``),
         or probability to help (``"help"``), is below this.
+    max_excess
+        Nobody is told to act while questions are left and their plan is likelier than this to take
+        more than 1.5 times the effort of the one that they would have in the end (with the signal
+        ``"help"``, unless the card's ``effort_per_price`` is 0).
     budget
         What one interview may cost; a share up to 1, an amount, or ``"inf"``.
     threshold
@@ -157,6 +161,7 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         reference: Reference | Literal["auto"] = "auto",
         committee: int = 12,
         min_survival: float = 0.5,
+        max_excess: float = 0.2,
         budget: Budget = "inf",
         threshold: Threshold = None,
         seed: int = 0,
@@ -178,6 +183,7 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
         self.reference = reference
         self.committee = committee
         self.min_survival = min_survival
+        self.max_excess = max_excess
         self.budget = budget
         self.threshold = threshold
         self.seed = seed
@@ -201,8 +207,9 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
             )
         if self.committee and self.committee < 2:
             raise SettingError(f"committee: 0, or at least 2 models, not {self.committee!r}")
-        if not 0 <= self.min_survival <= 1:
-            raise SettingError(f"min_survival: a share from 0 to 1, not {self.min_survival!r}")
+        for name in ("min_survival", "max_excess"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise SettingError(f"{name}: a share from 0 to 1, not {getattr(self, name)!r}")
         check_settings(self.get_params(deep=False))
         if not isinstance(self.rules, Rules | None):
             raise SettingError(f"rules: Rules(...) or None, not {self.rules!r}")
@@ -331,6 +338,7 @@ class Advisor(BaseEstimator):  # type: ignore[misc]
                 self._endings(usual_signal),
                 self.delta,
                 min_survival=self.min_survival,
+                max_excess=self.max_excess,
                 groups=self.groups,
             ),
         )

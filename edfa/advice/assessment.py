@@ -302,7 +302,9 @@ class Assessment:
         return np.asarray(np.logical_or.reduce(told))
 
 
-QuestionReason = Literal["head", "spouse", "unattached", "information", "survival", "policy"]
+QuestionReason = Literal[
+    "head", "spouse", "unattached", "information", "survival", "endings", "policy"
+]
 
 
 @dataclass(frozen=True)
@@ -356,14 +358,18 @@ class Question:
         ``"head"`` (a parent or child of the outcome, which opens the unit ``unit``, itself),
         ``"spouse"`` (it stands behind ``unit``, whose part it completes), ``"unattached"`` (a
         member of the blanket behind no child), ``"information"`` (it tells most about the outcome
-        per cost), ``"survival"`` (it makes today's best plan likelier to last), or ``"policy"``
-        (another policy's choice).
+        per cost), ``"survival"`` (it makes today's best plan likelier to last), ``"endings"`` (it
+        tells most about how the interview ends, per cost), or ``"policy"`` (another policy's
+        choice).
     unit
         The parent or child of the outcome that leads the feature's unit, if there is one.
     unlocks
         Facts that are known and cannot turn the decision now, but may once this one is known.
     survival_now, survival_then
         How often the best plan survives now, and once this is answered, where that is known.
+    ended_by
+        Of people who were asked this at this point, the share who needed no further question; None:
+        that is not known.
     left
         How many more questions there may be, this one included.
     choices, low, high
@@ -378,6 +384,7 @@ class Question:
     unlocks: tuple[str, ...] = ()
     survival_now: float | None = None
     survival_then: float | None = None
+    ended_by: float | None = None
     left: int = 1
     choices: tuple[str | float, ...] = ()
     low: float | None = None
@@ -446,7 +453,9 @@ def _reason(assessment: Assessment, name: str) -> dict[str, Any]:
             why["unlocks"] = tuple(other for other in others if other in waits)
     if isinstance(policy, Greedy):
         why |= {"why": "information", "unit": None}
-    if isinstance(policy, SurvivalPolicy):
+    if isinstance(policy, SurvivalPolicy) and policy.aim == "endings":
+        why |= {"why": "endings", "ended_by": _ended_by(assessment, policy, name, known)}
+    elif isinstance(policy, SurvivalPolicy):
         why |= {"why": "survival"} | _survival(assessment, policy, name, known)
     return why
 
@@ -454,6 +463,19 @@ def _reason(assessment: Assessment, name: str) -> dict[str, Any]:
 def _named(assessment: Assessment, mask: BoolArray) -> set[str]:
     """The names of the features of a mask, (features,)."""
     return {*np.array(assessment.fitted.schema.names)[mask].tolist()}
+
+
+def _ended_by(
+    assessment: Assessment, policy: SurvivalPolicy, name: str, known: set[str]
+) -> float | None:
+    """Of people who were asked for a feature at this point of the order learnt, the share whose
+    interview ended with the answer; None where the person is not at this point.
+    """
+    order, shares = policy.order_, assessment.fitted.promise.ended_by
+    if name not in order or (place := order.index(name)) >= len(shares):
+        return None
+    on_path = known == {*assessment.fitted.schema.start, *order[:place]}
+    return shares[place] if on_path and not assessment.wishes["declined"][0] else None
 
 
 def _survival(

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from edfa.acquisition.trajectory import Trajectory
-from edfa.advice.fitted import FittedAdvisor
+from edfa.advice.fitted import EXCESS, FittedAdvisor
 from edfa.advice.promise import Rollout
 from edfa.certification.endings import Ends, stop_endings
 from edfa.certification.records import Loss, Records
@@ -25,7 +25,6 @@ from edfa.predictors.user_model.fidelity import Fidelity, measure_fidelity
 from edfa.reading import parse
 from edfa.typing import BoolArray, Float32Array
 
-EXCESS = 1.5  # times the effort of the plan at the end, from which on a plan is too dear
 OTHERS_TOLD = {"granted": "they are granted", "nothing": "nothing helps"}
 
 
@@ -153,6 +152,8 @@ class AdvisorEvaluation(Outcomes):
         The mean of what a person costs to the end, and the price of everything.
     base_rate
         The share of the commonest class, which somebody who knows nothing is right about.
+    balanced
+        The mean accuracy of the classes at the end of the policy's order.
     auroc
         How well the model at the end tells the favourable class from the rest (0.5: not at all).
     groups
@@ -167,6 +168,7 @@ class AdvisorEvaluation(Outcomes):
     cost_end: float
     cost_all: float
     base_rate: float | None = None
+    balanced: float = 0.5
     auroc: float | None = None
     groups: Mapping[str, GroupEvaluation] = field(default_factory=dict)
     fidelity: Fidelity | None = None
@@ -197,12 +199,10 @@ class AdvisorEvaluation(Outcomes):
             told = self.endings.get(name)
             if told is not None and told.wrong is not None:
                 risk += f", of {told.early} told early that {words} {told.wrong:.1%} wrongly"
-        known = f"{self.accuracy_all:.1%} knowing everything"
-        known += "" if self.base_rate is None else f", {self.base_rate:.1%} knowing nothing"
         auroc = "" if self.auroc is None else f"AUROC {self.auroc:.3f}, "
         return (
-            f"{self.people} people: right about {self.accuracy_end:.1%} when all is asked "
-            f"({known}), {auroc}{self.saved:.0%} of the cost saved; {risk}."
+            f"{self.people} people: balanced accuracy {self.balanced:.3f} when all is asked "
+            f"(0.5 knowing nothing), {auroc}{self.saved:.0%} of the cost saved; {risk}."
         )
 
     def __str__(self) -> str:
@@ -243,6 +243,7 @@ def evaluate(fitted: FittedAdvisor, people: Table, rollout: Rollout) -> AdvisorE
         accuracy_all=float((fitted.model.predict(people.X) == truth).mean()),
         cost_end=float(trajectory.spent[last].mean()),
         cost_all=float(fitted.schema.costs.sum()),
+        balanced=float(balanced_accuracy_score(truth, decided[last])),
         base_rate=float(np.bincount(truth).max() / len(truth)),
         auroc=float(
             roc_auc_score(

@@ -41,6 +41,7 @@ from edfa.recourse.survival import Completions
 from edfa.typing import BoolArray, Float32Array, Float64Array, ObjectArray
 
 FINAL_SURVIVAL = 0.95  # that a plan needs after the last of several questions
+EXCESS = 1.5  # times the effort of the plan at the end, from which on a plan is too dear
 NEVER_ACTS = 2.0  # the signal of who may not act; all others are at most 1
 MOST_UNSURE = 0.5  # the largest signal at which people are told anything else than to act
 NOT_RECORDED = "not recorded"  # the group of people whose value is truly missing
@@ -98,15 +99,23 @@ class Promise:
     min_survival
         Nobody is told to act on a plan whose survival is below this (signal ``"survival"``), or
         that is less likely than this to help (signal ``"help"``).
+    max_excess
+        Nobody is told to act while questions are left and their plan is likelier than this to take
+        more than 1.5 times the effort of the one that they would have in the end.
     groups
         The feature whose levels each have certificates of their own; None: everybody together.
+    ended_by
+        Of calibration people who were asked the first question of the path, the second and so on,
+        the share whose interview ended with the answer, (questions,).
     """
 
     endings: tuple[Ending, ...] = (Ending(),)
     delta: float = 0.05
     reference: Reference = "trajectory_end"
     min_survival: float = 0.5
+    max_excess: float = 0.2
     groups: str | None = None
+    ended_by: tuple[float, ...] = ()
 
     def __getitem__(self, name: str) -> Ending:
         """The ending of this name."""
@@ -488,10 +497,8 @@ def identify_advisor(fitted: FittedAdvisor) -> str:
             f"{fitted.model.threshold} {fitted.model.favourable}"
         ),
         promise=f"{promise.reference} {digest(fitted.judges)} {promise.groups or ''}",
-        outlook=""
-        if fitted.outlook is None
-        else digest([fitted.outlook.stuck, fitted.outlook.effort]),
-        floors=f"{promise.min_survival}",
+        outlook="" if fitted.outlook is None else digest(fitted.outlook.stuck),
+        floors=f"{promise.min_survival} {promise.max_excess}",
         directions="" if fitted.directions is None else fitted.directions.to_json(),
         versions=str(sorted((fitted.made_with or versions()).items())),
     )

@@ -166,6 +166,7 @@ class PlainSettings:
     reference: Reference | Literal["auto"]
     committee: int
     min_survival: Number
+    max_excess: Number
     alpha_granted: Number
     alpha_nothing: Number
     loss: Loss
@@ -218,6 +219,7 @@ def save(
         "settings": asdict(settings),
         "signals": {ending.name: ending.signal for ending in fitted.promise.endings},
         "reference": fitted.promise.reference,
+        "ended_by": list(fitted.promise.ended_by),
         "predictor": {
             "name": saved_name(fitted.model),
             "threshold": fitted.model.threshold,
@@ -345,8 +347,8 @@ def _write_parts(
         fitted.judges.to_folder(partial / "judges")
     (partial / CALIBRATION_FILE).write_bytes(save_arrays({"X": fitted.calibration}))
     if fitted.outlook is not None:
-        arrays = {"stuck": fitted.outlook.stuck.astype(np.uint8), "effort": fitted.outlook.effort}
-        (partial / OUTLOOK_FILE).write_bytes(save_arrays(arrays))
+        stuck = fitted.outlook.stuck.astype(np.uint8)
+        (partial / OUTLOOK_FILE).write_bytes(save_arrays({"stuck": stuck}))
 
 
 def _certificate_file(ending: str, grouped: bool) -> str:
@@ -416,15 +418,20 @@ def _assemble(
     outlook = None
     if OUTLOOK_FILE in saved.files:
         neighbours = fitted.completions.neighbours
-        size = len(neighbours.rows)
         arrays |= load_arrays(saved.files[OUTLOOK_FILE], OUTLOOK_FILE)
-        check_arrays(arrays, {"stuck": ("u", size), "effort": ("f", size)}, OUTLOOK_FILE)
-        outlook = Outlook(neighbours, arrays["stuck"].astype(bool), arrays["effort"])
+        check_arrays(arrays, {"stuck": ("u", len(neighbours.rows))}, OUTLOOK_FILE)
+        outlook = Outlook(neighbours, arrays["stuck"].astype(bool))
     return replace(
         fitted,
         fingerprint=manifest["fingerprint"],
         promise=Promise(
-            tuple(endings), settings.delta, reference, settings.min_survival, settings.groups
+            tuple(endings),
+            settings.delta,
+            reference,
+            settings.min_survival,
+            settings.max_excess,
+            settings.groups,
+            tuple(map(float, manifest["ended_by"])),
         ),
         outlook=outlook,
         judges=Committee.from_folder(judges, fitted.predictor) if judges.files else None,

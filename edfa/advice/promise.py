@@ -625,8 +625,8 @@ def certify_people(
     """
     grouped = fitted.promise.groups is not None
     made: dict[str, dict[Any, Certificate]] = {e.name: {} for e in fitted.promise.endings}
-    certified = certify_groups(fitted, _with_groups(fitted, records, people.group), dry)
-    for label, parts in certified.items():
+    parted = certify_groups(fitted, _with_groups(fitted, records, people.group), dry)
+    for label, parts in parted.items():
         theirs = people.at_edge if label is None else people.at_edge[people.group == label]
         for name, part in parts.items():
             warnings = (*part.warnings, *people.warnings)
@@ -634,7 +634,33 @@ def certify_people(
     whole: dict[str, Any] = {
         name: GroupCertificates(parts) if grouped else parts[None] for name, parts in made.items()
     }
-    return replace(fitted, promise=fitted.promise.with_certificates(whole))
+    certified = replace(fitted, promise=fitted.promise.with_certificates(whole))
+    ended_by = count_ended(certified, records, people.group)
+    return replace(certified, promise=replace(certified.promise, ended_by=ended_by))
+
+
+def count_ended(
+    fitted: FittedAdvisor, records: Mapping[EndingName, Records], group: ObjectArray
+) -> tuple[float, ...]:
+    """Of people who are asked the first question of the path, the second and so on, the share whose
+    interview ends with the answer.
+
+    Parameters
+    ----------
+    fitted
+        The advisor, with its certificates.
+    records
+        What ``roll_out`` found about these people, by ending.
+    group
+        The group of each, (people,).
+    """
+    ends = stop_endings(records, {name: fitted.tau_for(group, name) for name in records})
+    act = records["act"]
+    last, told = act.step[ends.row], ends.ending != None  # noqa: E711
+    return tuple(
+        float((told & (last == step)).sum() / max((last >= step).sum(), 1))
+        for step in range(1, int(act.step.max()) + 1)
+    )
 
 
 def certify_groups(

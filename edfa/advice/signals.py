@@ -5,11 +5,12 @@
 
 import numpy as np
 
-from edfa.advice.fitted import NEVER_ACTS, FittedAdvisor
+from edfa.advice.fitted import EXCESS, NEVER_ACTS, FittedAdvisor
 from edfa.certification.endings import EndingName
 from edfa.certification.replay import signal_of
+from edfa.recourse.outlook import effort_when_complete
 from edfa.recourse.plans import Plans
-from edfa.typing import BoolArray, Float64Array
+from edfa.typing import BoolArray, Float64Array, IntArray
 
 
 def find_signals(
@@ -57,8 +58,52 @@ def _of_plans(
 ) -> Float64Array:
     """The signal of everybody's first plan, (people,)."""
     signal = signal_of(plans, watched)
-    if at_last is None or plans.survival is None:
-        return signal
-    survival = np.ones(len(signal))
-    survival[plans.legal] = plans.survival[plans.first[plans.legal]]
-    return np.where(fitted.promise.lacks_final_survival(survival, at_last), NEVER_ACTS, signal)
+    if at_last is not None and plans.survival is not None:
+        survival = np.ones(len(signal))
+        survival[plans.legal] = plans.survival[plans.first[plans.legal]]
+        lacks = fitted.promise.lacks_final_survival(survival, at_last)
+        signal = np.where(lacks, NEVER_ACTS, signal)
+    if watched == "help":
+        rows = np.flatnonzero(plans.legal & (signal <= fitted.promise.ceiling))
+        signal[rows[is_worth_waiting(fitted, plans, rows)]] = NEVER_ACTS
+    return signal
+
+
+def is_worth_waiting(fitted: FittedAdvisor, plans: Plans, rows: IntArray) -> BoolArray:
+    """Whether people should not act yet because of the effort of their plan, (rows,).
+
+    That is where the questions left are expected to save more effort than they cost, at the card's
+    price of effort; or where the plan is too likely to take far more effort than the one in the
+    end. Both are worked out from the plans that the person would have in some completions.
+
+    Parameters
+    ----------
+    fitted
+        The advisor.
+    plans
+        The plans of people as they are known.
+    rows
+        Which of them, all with a plan.
+    """
+    people, price = plans.people, fitted.schema.effort_per_price
+    asked = people.askable[rows] & fitted.asked
+    left = (people.costs[rows] * asked).sum(axis=1)
+    waits = np.zeros(len(rows), dtype=bool)
+    some = np.flatnonzero(left > 0) if price else np.zeros(0, dtype=np.intp)
+    if not len(some):
+        return waits
+    now = plans.effort[plans.first[rows[some]]][:, None]
+    then = effort_when_complete(
+        people.take(rows[some]),
+        fitted.completions.neighbours,
+        fitted.searcher,
+        fitted.asked,
+        fitted.operator_rules,
+        fitted.favourable,
+    )
+    saved = np.where(np.isinf(then), 0.0, now - then).mean(axis=1)
+    planned = (then > 0) & ~np.isinf(then)
+    excess = (planned & (now > EXCESS * then)).sum(axis=1)
+    waits[some] = price * saved > left[some]
+    waits[some] |= excess > fitted.promise.max_excess * planned.sum(axis=1)
+    return waits

@@ -43,10 +43,8 @@ def render_card(schema: "Schema", remarks: Mapping[str, str]) -> str:
         The card: title and notes, the sections ``[target]`` and ``[rules]`` (if there are rules),
         and one section a feature. Keys at their default are left out, but for kind and cost.
     """
-    top, target = (
-        {key: value for key, value in values.items() if value}
-        for values in (_top_values(schema), _target_values(schema))
-    )
+    top = {key: value for key, value in _top_values(schema).items() if value or value == 0}
+    target = {key: value for key, value in _target_values(schema).items() if value}
     sections = [
         _fill(tomlkit.document(), top).as_string(),
         _render_section(("target",), target, remarks.get(schema.target, "")),
@@ -118,6 +116,8 @@ def comment(text: str) -> str:
 def _top_values(schema: "Schema") -> dict[str, Any]:
     """What stands above the first section of a card."""
     plain = {key: getattr(schema, key) for key in ("title", "source", "notes", "missing")}
+    if schema.effort_per_price != 1:
+        plain["effort_per_price"] = schema.effort_per_price
     return plain | _by_language(schema)
 
 

@@ -342,6 +342,9 @@ class Schema:
         Strings that mean "not recorded", such as ``("?", "NA")``.
     rules
         What may not be proposed to anybody, beyond what the features say: the operator's rules.
+    effort_per_price
+        What one unit of effort is worth in units of price: nobody is told to act while the
+        questions left are expected to save more effort than they cost. 0: effort has no price.
     target_guessed
         Whether the draft of the card guessed something about the outcome that nobody has confirmed.
     title, source, notes
@@ -370,6 +373,7 @@ class Schema:
     words: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     rules: Rules = field(default_factory=Rules)
+    effort_per_price: float = 1.0
     target_guessed: bool = False
     title: str = ""
     source: str = ""
@@ -379,6 +383,10 @@ class Schema:
     def __post_init__(self) -> None:
         if problem := next(self._problems(), ""):
             raise SchemaError(problem)
+        if not 0 <= self.effort_per_price < float("inf"):
+            raise SchemaError(
+                f"effort_per_price: an amount of 0 or more, not {self.effort_per_price!r}"
+            )
         try:
             self.rules.check(self)
             self.rules.check_leaves_something(self)

@@ -1,9 +1,9 @@
-"""Outlook: how partly known people will stand once everything is known, judged by the training
-people who are like them.
+"""Outlook: how partly known people will stand once everything is known.
 
-Each training person who completes others has been looked at with everything known: are they
-granted, refused with a plan, or refused without one, and how much effort does their plan take? That
-is worked out once, by one search over all of them (``Outlook.of``).
+``Outlook`` judges by the training people who are like them: which of them are refused and have no
+plan when everything is known? That is worked out once, by one search over all of them
+(``Outlook.of``). ``effort_when_complete`` looks at the people themselves: it fills in what is not
+known of them, and searches for the plans that they would have then.
 """
 
 from dataclasses import dataclass
@@ -18,6 +18,8 @@ from edfa.recourse.find import find_recourse
 from edfa.recourse.searcher import Searcher
 from edfa.typing import NAN, BoolArray, Float32Array, Float64Array
 
+COMPLETIONS = 8  # of each person, that are searched for plans
+
 
 @dataclass(frozen=True, eq=False)
 class Outlook:
@@ -29,8 +31,6 @@ class Outlook:
         The training people.
     stuck
         Who of them is refused and has no plan, (training people,).
-    effort
-        The effort of each one's first plan, (training people,); 0 for who has none.
 
     Examples
     --------
@@ -48,7 +48,6 @@ class Outlook:
 
     neighbours: Neighbours
     stuck: BoolArray
-    effort: Float64Array
 
     @classmethod
     def of(
@@ -79,13 +78,46 @@ class Outlook:
         """
         people = People(np.where(asked, neighbours.rows, NAN), background)
         plans = find_recourse(people, searcher, rules=rules, desired_class=desired_class)
-        effort = np.zeros(len(people))
-        effort[plans.legal] = plans.effort[plans.first[plans.legal]]
-        stuck = (plans.decision != desired_class) & ~plans.legal
-        return cls(neighbours, np.asarray(stuck), effort)
+        return cls(neighbours, np.asarray((plans.decision != desired_class) & ~plans.legal))
 
     def no_way(self, X: Float32Array) -> Float64Array:  # noqa: N803
         """The share of the training people nearest to each partly known person X (people, features)
         who are refused and have no plan when everything is known, (people,).
         """
         return np.asarray(self.stuck[self.neighbours.nearest(X)].mean(axis=1))
+
+
+def effort_when_complete(
+    people: People,
+    neighbours: Neighbours,
+    searcher: Searcher,
+    asked: BoolArray,
+    rules: Rules | None,
+    desired_class: int,
+) -> Float64Array:
+    """The effort of each person's first plan in some of their completions.
+
+    Parameters
+    ----------
+    people
+        Partly known people, with their limits.
+    neighbours
+        The training people who complete them.
+    searcher, asked, rules, desired_class
+        As for ``Outlook.of``.
+
+    Returns
+    -------
+    numpy.ndarray
+        (people, completions): 0 where the person is granted without a plan, infinite where they are
+        refused and have none.
+    """
+    near = neighbours.nearest(people.X)
+    near = near[:, :: max(near.shape[1] // COMPLETIONS, 1)]
+    X = people.X[:, None, :]  # noqa: N806
+    rows = np.where(np.isnan(X), neighbours.rows[near], X).reshape(-1, X.shape[2])
+    completed = People(np.where(asked, rows, NAN), people.background, overlay=people.overlay)
+    plans = find_recourse(completed, searcher, rules=rules, desired_class=desired_class)
+    effort = np.where(plans.decision == desired_class, 0.0, np.inf)
+    effort[plans.legal] = plans.effort[plans.first[plans.legal]]
+    return effort.reshape(near.shape)

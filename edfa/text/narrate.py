@@ -186,6 +186,9 @@ def _reason(question: "Question", schema: Schema, language: str) -> str:
         cases = say(phrases.CASES[total], language, n=many)
         # without an answer nobody might be given advice
         return say("question.survival" if now else "question.first", language, now=few, then=cases)
+    if question.why == "endings":
+        told = "" if not question.ended_by else phrases.in_hundred(question.ended_by, language)
+        return say("question.endings" if told else "question.tells", language, n=told)
     if question.why == "spouse" and question.unit is not None:
         return say("question.spouse", language, unit=label(schema[question.unit], language))
     why = "unattached" if question.why == "spouse" else question.why
