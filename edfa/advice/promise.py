@@ -58,7 +58,7 @@ from edfa.recourse.find import find_recourse
 from edfa.recourse.outlook import Outlook
 from edfa.recourse.plans import Plans
 from edfa.recourse.searchers.survival import SurvivalSearch
-from edfa.typing import BoolArray, Float32Array, IntArray, ObjectArray
+from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray, ObjectArray
 
 MAX_COST_RATIO = 1.25  # times the cost of the cheapest promise that a stronger one may cost
 DRY_RUN_PEOPLE = 1_000  # training people on whom a promise is tried out
@@ -70,6 +70,9 @@ NOTHING_ASKED = (
 )
 N_JUDGES = 12
 TRAINING_SHARE = 0.15  # training people that a judge learns from, besides calibration people
+# training people that a judge of the dry run learns from: sharing them with the advisor, it differs
+# from it as much as a real judge only if they are fewer
+DRY_SHARE = 0.4
 JUDGES_SEED = 1_000_003  # added to the advisor's: no draw in common with the committee that chooses
 Certified = Mapping[EndingName, Certificate]
 """The certificates of a state by the name of the ending."""
@@ -297,6 +300,7 @@ def judge_plans(
     X: Float32Array,  # noqa: N803
     judge: IntArray | None = None,
     now: BoolArray | None = None,
+    signals: Mapping[EndingName, Float64Array] | None = None,
 ) -> dict[EndingName, Records]:
     """Hold what people could be told against what the advisor's promise is about; one record of
     each ending a person and step.
@@ -313,6 +317,8 @@ def judge_plans(
         The judge of each person, (people,); drawn unless given.
     now
         At which rows people may be told anything, (rows,); None: at all of them.
+    signals
+        Those of ``find_signals``, if they have been worked out.
 
     Returns
     -------
@@ -326,15 +332,17 @@ def judge_plans(
     drawn = draw_judges(fitted, X) if judge is None and judges is not None else judge
     against = Against(promise.reference, whole, judges, 0 if drawn is None else drawn)
     settings: Any = {"favourable": fitted.favourable, "advisor": fitted.fingerprint}
-    signals = find_signals(fitted, plans, _is_last_of_several(plans))
+    watched = dict(find_signals(fitted, plans) if signals is None else signals)
+    lacks = promise.lacks_final_survival(plans.first_survival, _is_last_of_several(plans))
+    watched["act"] = np.where(lacks & plans.legal, NEVER_ACTS, watched["act"])
     if now is not None:
-        signals = {name: np.where(now, signal, np.nan) for name, signal in signals.items()}
+        watched = {name: np.where(now, signal, np.nan) for name, signal in watched.items()}
     if promise.ending.loss == LOSS_OF["act"]:
-        records = replay_endings(plans, signals, against=against, **settings)
+        records = replay_endings(plans, watched, against=against, **settings)
         return {
             name: replace(part, signal_name=promise[name].signal) for name, part in records.items()
         }
-    signal = np.nan_to_num(signals["act"], nan=NEVER_ACTS)
+    signal = np.nan_to_num(watched["act"], nan=NEVER_ACTS)
     part = replay(plans, signal=signal, against=against, loss=promise.ending.loss, **settings)
     return {"act": replace(part, signal_name=promise.ending.signal)}
 
@@ -490,6 +498,7 @@ def dry_run_advisor(fitted: FittedAdvisor, seed: int) -> tuple[FittedAdvisor, Fl
             N_JUDGES,
             seed=seed + JUDGES_SEED,
             varied=False,
+            share=DRY_SHARE,
         )
         dry = replace(dry, judges=judges)
     return with_outlook(dry), train.X[some]
@@ -534,12 +543,13 @@ def dry_run(
     """
     dry, X = dry_run_advisor(fitted, seed)  # noqa: N806
     plans = ask(dry, X, n_jobs=n_jobs)[1]
-    records = {}
+    signals, group, records = find_signals(dry, plans), fitted.group_of(X), {}
     for name in references:
         if name == "retrained" and fitted.judges is None:
             continue
         held = replace(dry, promise=replace(dry.promise, reference=name))
-        records[name] = _with_groups(fitted, judge_plans(held, plans, X), fitted.group_of(X))
+        made = judge_plans(held, plans, X, signals=signals)
+        records[name] = _with_groups(fitted, made, group)
     return records
 
 

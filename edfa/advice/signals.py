@@ -13,9 +13,7 @@ from edfa.recourse.plans import Plans
 from edfa.typing import BoolArray, Float64Array, IntArray
 
 
-def find_signals(
-    fitted: FittedAdvisor, plans: Plans, at_last: BoolArray | None = None
-) -> dict[EndingName, Float64Array]:
+def find_signals(fitted: FittedAdvisor, plans: Plans) -> dict[EndingName, Float64Array]:
     """The signal of every ending of the advisor's promise.
 
     Parameters
@@ -24,9 +22,6 @@ def find_signals(
         The advisor.
     plans
         The plans of people as they are known.
-    at_last
-        Who has been asked the last of several questions, (people,); None: that is not known, and
-        nothing more is asked of their plans.
 
     Returns
     -------
@@ -45,7 +40,7 @@ def find_signals(
         if not len(rows):
             continue
         if name == "act":
-            signal[rows] = _of_plans(fitted, plans, ending.signal, at_last)[rows]
+            signal[rows] = _of_plans(fitted, plans, ending.signal)[rows]
         elif name == "granted":
             signal[rows] = 1 - fitted.chance(plans.people.take(rows))
         elif fitted.outlook is not None:
@@ -53,16 +48,9 @@ def find_signals(
     return signals
 
 
-def _of_plans(
-    fitted: FittedAdvisor, plans: Plans, watched: str, at_last: BoolArray | None
-) -> Float64Array:
+def _of_plans(fitted: FittedAdvisor, plans: Plans, watched: str) -> Float64Array:
     """The signal of everybody's first plan, (people,)."""
     signal = signal_of(plans, watched)
-    if at_last is not None and plans.survival is not None:
-        survival = np.ones(len(signal))
-        survival[plans.legal] = plans.survival[plans.first[plans.legal]]
-        lacks = fitted.promise.lacks_final_survival(survival, at_last)
-        signal = np.where(lacks, NEVER_ACTS, signal)
     if watched == "help":
         rows = np.flatnonzero(plans.legal & (signal <= fitted.promise.ceiling))
         signal[rows[is_worth_waiting(fitted, plans, rows)]] = NEVER_ACTS

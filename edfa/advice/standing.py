@@ -298,7 +298,8 @@ def find_standings(
     thresholds[asked] = [np.nan if each is None else each.tau for each in made]
     words = _words(watched, thresholds, ending[rows], last)
     words[asked[pending]] = "pending"
-    lacks = fitted.promise.lacks_final_survival(_survival(assessment, k)[rows], last & several)
+    survival = assessment.plans(k).first_survival[rows]
+    lacks = fitted.promise.lacks_final_survival(survival, last & several)
     own_words = _words(np.where(lacks, np.inf, watched), own, ending[rows], last)
     if fitted.promise.covers_everybody:
         own_words[last] = "act"
@@ -315,15 +316,6 @@ def find_standings(
     return Standings(
         status, ending, promised, signal, tau, rows, path, passed, for_wishes, certificate
     )
-
-
-def _survival(assessment: Assessment, k: int) -> Float64Array:
-    """The survival of each person's first plan, (people,); 1 where it was not estimated."""
-    plans = assessment.plans(k)
-    survival = np.ones(len(assessment))
-    if plans.survival is not None:
-        survival[plans.legal] = plans.survival[plans.first[plans.legal]]
-    return survival
 
 
 def _find_certificates(

@@ -312,6 +312,16 @@ class Plans:
         """The index of each person's best plan, -1 if there is none, (people,)."""
         return np.where(self.legal, np.cumsum(self.count) - self.count, -1)
 
+    @property
+    def first_survival(self) -> Float64Array:
+        """The survival of each person's best plan, (people,); 1 where it was not estimated, and
+        where there is none.
+        """
+        survival = np.ones(len(self.people))
+        if self.survival is not None:
+            survival[self.legal] = self.survival[self.first[self.legal]]
+        return survival
+
     @cached_property
     def number(self) -> Int64Array:
         """The rank of each plan among its person's, from 0, (plans,)."""
