@@ -104,6 +104,16 @@ class Feature:
     takes
         How long a change takes, as in ``"24 months"``; of an ordinal feature, each level of it.
         Empty: no time.
+    takes_per_unit
+        How long each unit of a change of a continuous feature takes, on top of ``takes``: the
+        larger the change, the longer. Empty: no time.
+    max_step
+        The largest change of its value that a plan may make, in its units, of an ordinal feature
+        in levels; None: no limit.
+    max_ratio
+        The largest number by which a plan may multiply or divide a continuous feature, above 1: 2
+        halves or doubles at most. Values of 0 or less then neither change nor are proposed. None:
+        no limit.
     guessed
         Whether the draft of the card guessed something here that nobody has confirmed.
     reason
@@ -145,6 +155,9 @@ class Feature:
     monotone: Direction | None = None
     per_year: float = 0.0
     takes: str = ""
+    takes_per_unit: str = ""
+    max_step: float | None = None
+    max_ratio: float | None = None
     guessed: bool = False
     reason: str = ""
     source: str = ""
@@ -155,7 +168,8 @@ class Feature:
     def __post_init__(self) -> None:
         if problem := next(self._problems(), ""):
             raise SchemaError(f"features.{self.name}.{problem}")
-        months_of(self.takes, f"features.{self.name}.takes")
+        for key in ("takes", "takes_per_unit"):
+            months_of(getattr(self, key), f"features.{self.name}.{key}")
 
     def _problems(self) -> Iterator[str]:
         """What is wrong with it, each problem after its key."""
@@ -180,6 +194,7 @@ class Feature:
             yield from self._problems_of_direction(self.monotone)
         if not math.isfinite(self.per_year) or (self.per_year and self.kind != "continuous"):
             yield f"per_year: a continuous feature grows by a number a year, not {self.per_year}"
+        yield from self._problems_of_size()
 
     def _problems_of_translations(self) -> Iterator[str]:
         """Translations are by language, of levels and codes that the feature has."""
@@ -230,6 +245,21 @@ class Feature:
             else:
                 if not abs(number) <= LARGEST_NUMBER:
                     yield f"codes: {code!r} is not a number within {LARGEST_NUMBER:g}"
+
+    def _problems_of_size(self) -> Iterator[str]:
+        """What depends on how large a change is has a size to look at."""
+        if self.max_step is not None:
+            if self.kind == "categorical":
+                yield "max_step: a change of category has no size; list forbidden moves in [rules]"
+            if not 0 < self.max_step < math.inf:
+                yield f"max_step: the largest change is a positive number, not {self.max_step}"
+        if self.max_ratio is not None:
+            if self.kind != "continuous":
+                yield "max_ratio: only a continuous feature is multiplied; say max_step"
+            if not 1 < self.max_ratio < math.inf:
+                yield f"max_ratio: a number above 1 (2: at most doubled), not {self.max_ratio}"
+        if self.takes_per_unit and self.kind != "continuous":
+            yield "takes_per_unit: only a continuous feature has units; say takes"
 
     def _problems_of_direction(self, way: Direction) -> Iterator[str]:
         """The good direction is one that the feature has, and may be moved in."""

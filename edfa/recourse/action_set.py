@@ -52,6 +52,8 @@ class Consequences:
         (features,).
     per_month
         By how much each feature grows in a month, in the feature's own unit, (features,).
+    per_unit
+        The months that each unit of a change takes on top of that, (features,).
     links
         The linked features, in an order in which every formula has what it needs.
     """
@@ -59,15 +61,17 @@ class Consequences:
     encoder: Encoder
     takes: Float64Array
     per_month: Float64Array
+    per_unit: Float64Array
     links: tuple[Link, ...] = ()
 
     @classmethod
     def of(cls, schema: Schema, encoder: Encoder, limits: Rules) -> "Consequences":
         """What card and rules say; nothing follows from anything in the paper's reading."""
         if limits.reading == "paper":
-            return cls(encoder, np.zeros(len(schema)), np.zeros(len(schema)))
+            return cls(encoder, *np.zeros((3, len(schema))))
         takes = [months_of(limits.takes.get(f.name, f.takes)) for f in schema]
         per_year = [float(limits.per_year.get(f.name, f.per_year)) for f in schema]
+        per_unit = [months_of(f.takes_per_unit) for f in schema]
         formulas = {name: Formula.of(text) for name, text in limits.linked.items()}
         needed = {name: formula.names for name, formula in formulas.items()}
         links = tuple(
@@ -75,7 +79,7 @@ class Consequences:
             for name in TopologicalSorter(needed).static_order()
             if name in formulas
         )
-        return cls(encoder, np.array(takes), np.array(per_year) / 12, links)
+        return cls(encoder, np.array(takes), np.array(per_year) / 12, np.array(per_unit), links)
 
     @cached_property
     def following(self) -> BoolArray:
@@ -96,10 +100,15 @@ class Consequences:
         """Whether nothing ever follows from a change."""
         return not self.following.any()
 
+    @cached_property
+    def timed(self) -> BoolArray:
+        """Which features take time to change, (features,)."""
+        return np.asarray((self.takes > 0) | (self.per_unit > 0) | (self.per_month != 0))
+
     def moves_others(self, features: IntArray) -> BoolArray:
         """Which of ``features`` (n,), when changed, may move another one of them, (n,)."""
         grows = self.per_month[features] != 0
-        timed = (self.takes[features] > 0) | grows
+        timed = self.timed[features]
         inputs = {part for link in self.links if link.target in features for part in link.parts}
         return np.asarray((timed & (grows.sum() > grows)) | np.isin(features, list(inputs)))
 
@@ -114,7 +123,7 @@ class Consequences:
         facts, to
             The facts and the change sets (NaN: unchanged), (rows, columns) each.
         """
-        timed = np.flatnonzero((self.takes[features] > 0) | (self.per_month[features] != 0))
+        timed = np.flatnonzero(self.timed[features])
         needed = self.months_of_each(features[timed], facts[:, timed], to[:, timed])
         needed[np.isnan(to[:, timed])] = 0.0
         return np.asarray(needed.max(axis=1, initial=0.0))
@@ -131,25 +140,34 @@ class Consequences:
         own, value
             The value before and after each change, in the same shape as the result.
         """
-        levelled, whole, scale = self._kinds[:, features]
+        levelled, whole, scale, _ = self._kinds[:, features]
         moved = (value - own).astype(float)
+        distance = np.where(whole > 0, np.round(moved * scale), moved * scale)
         needed = self.takes[features] * np.where(levelled > 0, np.abs(moved), 1.0)
-        distance = moved * scale
+        needed = needed + self.per_unit[features] * np.abs(np.nan_to_num(distance))
         per_month = self.per_month[features]  # what grows by itself is reached by waiting
-        pace = np.where(per_month == 0, np.nan, per_month)
-        waited = np.where(whole > 0, np.round(distance), distance) / pace
-        return np.where(waited > 0, waited, needed)
+        waited = distance / np.where(per_month == 0, np.nan, per_month)
+        return np.asarray(np.where(waited > 0, waited, needed))
 
     @cached_property
     def _kinds(self) -> Float64Array:
         """Whether each feature is of ordered levels, whether it is counted in whole numbers, and
-        the scale of one that is measured, NaN for all others; (3, features).
+        the scale and the mean of one that is measured, NaN for all others; (4, features).
         """
         kinds = [
-            (isinstance(column, Levels) and column.ordered, column.whole, _scale(column) or np.nan)
+            (False, column.whole, column.scale, column.mean)
+            if isinstance(column, Measure)
+            else (column.ordered, column.whole, np.nan, np.nan)
             for column in self.encoder.columns
         ]
         return np.array(kinds, dtype=float).T
+
+    def amounts(self, features: IntArray, codes: Float32Array) -> Float64Array:
+        """Codes, with a column for each feature, as measurements; a level as its position."""
+        _, whole, scale, mean = self._kinds[:, features]
+        numbers = codes * scale + mean
+        numbers = np.where(whole > 0, np.round(numbers), numbers)
+        return np.where(np.isnan(scale), codes, numbers)
 
     def apply(
         self, features: IntArray, facts: Float32Array, to: Float32Array, *, growth: bool = True
@@ -303,6 +321,9 @@ class ActionSet:
         (features,).
     special_values
         For each feature the codes that stand for no measurement, such as "not recorded".
+    max_step, max_ratio
+        By how much a plan may change each feature, in its units or levels, and the number by which
+        it may multiply or divide it; infinite: no limit, (features,).
     forbidden
         Moves that may not be proposed: feature index, old value, new value; NaN stands for any
         value.
@@ -322,6 +343,8 @@ class ActionSet:
     effort: Float64Array
     value_range: Float64Array
     special_values: tuple[Float32Array, ...]
+    max_step: Float64Array
+    max_ratio: Float64Array
     forbidden: tuple[tuple[int, float, float], ...]
     joint_values: tuple["JointValues", ...]
     consequences: Consequences
@@ -374,6 +397,8 @@ class ActionSet:
                 [(float(np.ptp(part)) if len(part) else 0.0) or 1.0 for _, _, part in parts]
             ),
             special_values=tuple(column.slots for column in encoder.columns),
+            max_step=_caps([f.max_step for f in schema], limits),
+            max_ratio=_caps([f.max_ratio for f in schema], limits),
             forbidden=tuple(
                 (schema.index(name), _code(encoder, name, old), _code(encoder, name, new))
                 for name, old, new in limits.forbidden
@@ -455,6 +480,8 @@ class ActionSet:
             permitted &= (direction == 0) | (
                 ((value - own) * direction > 0) & (own > self.floor[feature])
             )
+        if np.isfinite([self.max_step[feature], self.max_ratio[feature]]).any():
+            permitted &= self._near_enough(feature, own, value)
         for j, old, new in self.forbidden:
             moves = (np.isnan(old) | (own == np.float32(old))) & (
                 np.isnan(new) | (value == np.float32(new))
@@ -464,6 +491,20 @@ class ActionSet:
             months = self.consequences.months_of_each(feature, own, value)
             permitted &= months <= self.rules.max_months + 1e-6
         return np.asarray(permitted)
+
+    def _near_enough(self, feature: IntArray, own: Float32Array, value: Float32Array) -> BoolArray:
+        """Whether a value is within the largest step and ratio that the card allows; from what has
+        no measurement nothing is. The parameters are those of ``permits_value``.
+        """
+        step, ratio = self.max_step[feature], self.max_ratio[feature]
+        old, new = (self.consequences.amounts(feature, codes) for codes in (own, value))
+        slack = 1e-6 * (1 + np.abs(old) + np.abs(new))  # codes are float32
+        # Most ratios are infinite: then the numbers need not be above 0.
+        above = np.isinf(ratio) | ((old > 0) & (new > 0))
+        least, most = (end(np.abs(old), np.abs(new)) for end in (np.minimum, np.maximum))
+        within = above & (most / ratio <= least + slack)
+        fine = (np.abs(new - old) <= step + slack) & within & (own > self.floor[feature])
+        return np.asarray((np.isinf(step) & np.isinf(ratio)) | fine)
 
     def whole(self, features: IntArray, values: Float32Array) -> Float32Array:
         """Values (rows, features) at the nearest level or, of features that are counted in whole
@@ -530,7 +571,8 @@ class ActionSet:
 
         They leave only pairs of values that training people have (of pairs in ``joint_values``, if
         both are known and at least one is changed), their times do not contradict each other, and
-        what follows from them can be worked out. The arguments are those of ``allows``.
+        what follows from them can be worked out: a linked feature no farther than the card's
+        largest step and ratio. The arguments are those of ``allows``.
         """
         allowed = np.ones(len(facts), dtype=bool)
         for pair in self.joint_values:
@@ -540,7 +582,12 @@ class ActionSet:
                 after = np.where(np.isnan(new), facts[:, columns], new)
                 allowed &= np.isnan(new).all(axis=1) | pair.seen(after)
         if not self.consequences.nothing:
-            allowed &= self.consequences.apply(np.flatnonzero(mask), facts, to)[1]
+            features = np.flatnonzero(mask)
+            rows, possible = self.consequences.apply(features, facts, to)
+            linked = np.isin(features, [link.target for link in self.consequences.links])
+            own, after = facts[:, linked], rows[:, linked]
+            near = self._near_enough(features[linked], own, after) | (own == after) | np.isnan(own)
+            allowed &= possible & near.all(axis=1)
         return allowed
 
 
@@ -614,6 +661,14 @@ def _direction(feature: Feature, limits: Rules, favourable: bool) -> int:
     if limits.reading == "card":
         ways = [feature.change, *ways, feature.monotone if favourable else None]
     return next(filter(None, (WAYS.get(way or "") for way in ways)), 0)
+
+
+def _caps(values: list[float | None], limits: Rules) -> Float64Array:
+    """Limits of a card by feature, (features,); infinite where it has none, and in the paper's
+    reading.
+    """
+    obeyed = limits.reading == "card"
+    return np.array([value if value and obeyed else np.inf for value in values])
 
 
 def _effort(feature: Feature, column: Levels | Measure, limits: Rules) -> float:

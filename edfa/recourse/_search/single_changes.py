@@ -316,13 +316,15 @@ def _ends(problem: SearchProblem, plans: Candidates, column: int) -> Ends:
     upwards = value > problem.facts[plans.case, column]
     low, high = np.full((2, len(plans)), NAN)
     signs = problem.obeyed_directions
-    # going on takes such a number no longer, and moves no other
+    moves_others = follows.moves_others(problem.features)[column]
+    # going on takes such a number no longer, or nothing grows meanwhile, and it moves no other
     quiet = follows.per_month[feature] == 0 and not follows.inputs[feature]
+    quiet &= follows.per_unit[feature] == 0 or not moves_others
     if signs is not None and signs[feature] and quiet and actions.continuous[feature]:
         good = upwards == (signs[feature] > 0)
         low[good & upwards], high[good & ~upwards] = value[good & upwards], value[good & ~upwards]
     swept = np.flatnonzero(problem.group.grid.columns == column)
-    if not len(swept) or follows.moves_others(problem.features)[column]:
+    if not len(swept) or moves_others:
         return low, high
     if problem.group.grid.has_cells[swept[0]] or not actions.continuous[feature]:
         return _cell_ends(problem, plans, column) if actions.ordered[feature] else (low, high)
