@@ -120,8 +120,12 @@ def judge(advisor: Any, schema: Any, plans: Plans, states: Any, least: int) -> S
     )
     signs = np.array([{"up": 1, "down": -1}.get(f.monotone or "", 0) for f in schema])
     against = (np.nan_to_num(to - own) * signs < 0).any(axis=1)
-    support = -1 if plans.support is None or not len(which) else int(plans.support[which].min())
     actions = fitted.searcher.action_set(None, plans.people, fitted.favourable)
+    features = np.arange(len(schema))
+    end = actions.towards(features, own, to)
+    crowd = fitted.searcher.training_support_
+    there = crowd.count(np.fmin(to, end), np.fmax(to, end), features).people
+    support = int(there.min()) if len(which) else -1
     broken = sum(
         int((~actions.allows(mask, own[[i]][:, mask], to[[i]][:, mask])).sum())
         for i, mask in enumerate(~np.isnan(own))

@@ -258,7 +258,7 @@ class PlanState(BaseModel):
     survival: float | None = Field(
         description="The chance that it still holds when everything is known."
     )
-    support: int | None = Field(description="How many people there were where it leads.")
+    support: int | None = Field(description="How many people are like this one then.")
     support_share: float | None = Field(
         description="The share of them with the favourable outcome."
     )

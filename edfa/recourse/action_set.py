@@ -432,6 +432,17 @@ class ActionSet:
                 ends[:, j] = measured[0], measured[-1]
         return ends
 
+    def towards(self, features: IntArray, own: Float32Array, to: Float32Array) -> Float32Array:
+        """The end of what training people have, the way that each change of a number goes; NaN for
+        categories and what is unchanged.
+
+        ``own`` and ``to`` are facts and change sets, and the result is like them, (rows, columns),
+        with a column for each of ``features``.
+        """
+        least, largest = self.ends[:, features]
+        end = np.where(to > own, np.maximum(largest, to), np.minimum(least, to))
+        return np.where(self.ordered[features] & ~np.isnan(to), end, NAN)
+
     @cached_property
     def has_special_values(self) -> BoolArray:
         """Which features have special values, (features,)."""

@@ -18,7 +18,6 @@ from edfa.explanation.necessity import Sweep, sweep
 from edfa.parallel import count_jobs, map_parallel
 from edfa.people import HasPeople, People
 from edfa.recourse._search.single_changes import interval
-from edfa.recourse.plan_filter import farthest
 from edfa.recourse.plans import Plans, read_columns
 from edfa.recourse.reasons import NoPlanReasons
 from edfa.recourse.searcher import Candidates, Keys, Searcher, SearchProblem, rank_in_case
@@ -199,7 +198,7 @@ def _columns(
         ranked = candidates.take(order)
         order = order[different(ranked.case, _ways(problem, ranked), k)]
     candidates = candidates.take(order)
-    columns = _facts(searcher, problem, candidates) | {
+    columns = _facts(searcher, problem, candidates, shown=k is not None) | {
         name: part[order] for name, part in size._asdict().items()
     }
     survival = None if survival is None else survival.take(order)
@@ -279,8 +278,11 @@ def _again(goal: int | None, seed: int, people: People, searcher: Searcher, rule
     return find_recourse(people, content, rules=rules, desired_class=goal, seed=seed)
 
 
-def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -> dict[str, Any]:
-    """What each plan changes and reaches, as columns of ``Plans``.
+def _facts(
+    searcher: Searcher, problem: SearchProblem, candidates: Candidates, *, shown: bool
+) -> dict[str, Any]:
+    """What each plan changes and reaches, as columns of ``Plans``; if it is to be ``shown``, also
+    who has done it.
 
     ``to`` has the known features of the problem alone; ``_join`` puts it among all features.
     """
@@ -292,9 +294,8 @@ def _facts(searcher: Searcher, problem: SearchProblem, candidates: Candidates) -
     columns["months"] = problem.actions.consequences.months(
         problem.features, problem.facts[case], to
     )
-    if problem.plan_filter is not None:
-        _, far = farthest(problem, case, to)
-        people, favourable = problem.plan_filter.support(problem, to, far)
+    if shown and problem.plan_filter is not None:
+        people, favourable = problem.plan_filter.support(problem, case, to)
         share = np.full(len(case), np.nan)
         columns["support_share"] = np.divide(favourable, people, out=share, where=people > 0)
         columns["support"] = people

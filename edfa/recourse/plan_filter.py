@@ -7,22 +7,29 @@ time works then, when the person is older, and would work today.
 A number that works only between 39 and 42 is an accident of one fitted model. A plan *holds
 further* if its numbers may go as far again, or up to the end of what training people have, and the
 decision stays turned. Where it leads, from its values to the farthest that hold, there must be
-enough training people (its *support*): the ``TrainingSupport`` counts them.
+enough training people: the ``TrainingSupport`` counts them.
+
+A person who is shown a plan is told of other people (its *support*): of those training people who
+are most like the person with the plan made, how many went as far, and how they fared.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from edfa.typing import BoolArray, Float32Array, Int64Array, IntArray
+from edfa.predictors.conditional import MAX_TRAINING_PEOPLE, Neighbours
+from edfa.typing import NAN, BoolArray, Float32Array, Int64Array, IntArray
 
 if TYPE_CHECKING:
     from edfa.recourse.searcher import SearchProblem
 
 # training people where a plan leads; in a small table, that share of them
 MIN_SUPPORT, SMALL_SHARE = 30, 0.01
+# training people who count as like a person: that share, and at least so many
+ALIKE_SHARE, MIN_ALIKE = 0.1, 100
 # of the way that all numbers go on together
 SHARES_OF_THE_WAY = tuple(step / 8 for step in range(1, 9))
 ALONE = (0.25, 0.5, 0.75, 1.0)  # of the way that one of several numbers goes on alone
@@ -32,8 +39,8 @@ COMPARISONS_AT_ONCE = 20_000_000  # comparisons of training people at a time
 
 
 class HeadCount(NamedTuple):
-    """The number of training people where each plan leads, and of those with the favourable
-    outcome, (plans,) each.
+    """A number of training people for each plan, and of those with the favourable outcome, (plans,)
+    each.
     """
 
     people: Int64Array
@@ -49,6 +56,8 @@ class TrainingSupport:
         Their encoded facts, (training people, features).
     favourable
         Whether each had the favourable outcome, (training people,).
+    categorical
+        The positions of categories, where it matters how much alike people are.
 
     Examples
     --------
@@ -59,8 +68,10 @@ class TrainingSupport:
     HeadCount(people=array([2, 2]), favourable=array([1, 1]))
     """
 
-    def __init__(self, rows: Float32Array, favourable: BoolArray) -> None:
-        self.rows, self.favourable = rows, favourable
+    def __init__(
+        self, rows: Float32Array, favourable: BoolArray, categorical: Iterable[int] = ()
+    ) -> None:
+        self.rows, self.favourable, self.categorical = rows, favourable, (*categorical,)
         self._bits = np.packbits([np.ones_like(favourable), favourable], axis=1)  # one a person
         self._sorted: dict[int, tuple[Float32Array, Int64Array]] = {}
 
@@ -100,6 +111,47 @@ class TrainingSupport:
             blocks = np.array_split(distinct, -(-len(distinct) * len(self) // COMPARISONS_AT_ONCE))
             found = [self._count_all(block, features[used]) for block in blocks]
             counts[:, several] = np.concatenate(found, axis=1)[:, inverse.ravel()]
+        return HeadCount(*counts)
+
+    @cached_property
+    def _neighbours(self) -> tuple[Neighbours, BoolArray]:
+        """At most 10,000 training people to compare with, and which had the favourable outcome."""
+        some = np.random.default_rng(0).permutation(len(self))[:MAX_TRAINING_PEOPLE]
+        k = max(MIN_ALIKE, round(ALIKE_SHARE * len(some)))
+        return Neighbours.among(self.rows[some], self.categorical, k), self.favourable[some]
+
+    def count_alike(self, rows: Float32Array, low: Float32Array, high: Float32Array) -> HeadCount:
+        """People like those in ``rows`` who have every value from ``low`` to ``high``.
+
+        Like somebody is the nearest tenth of training people, and at least 100 of them, on what is
+        in their row; of a large table 10,000 people are looked among.
+
+        Parameters
+        ----------
+        rows
+            Encoded facts, NaN where a feature does not matter, (people, features).
+        low, high
+            As for ``count``, for all features, (people, features) each.
+
+        Examples
+        --------
+        >>> rows = np.arange(2000, dtype=np.float32).reshape(1000, 2)
+        >>> crowd = TrainingSupport(rows, rows[:, 0] < 1000)
+        >>> here = np.array([[1000, np.nan]], dtype=np.float32)
+        >>> crowd.count_alike(here, here, np.array([[np.inf, np.nan]]))
+        HeadCount(people=array([50]), favourable=array([0]))
+        """
+        neighbours, favourable = self._neighbours
+        counts = np.zeros((2, len(rows)), dtype=np.int64)
+        step = max(1, COMPARISONS_AT_ONCE // neighbours.k)
+        for part in (slice(start, start + step) for start in range(0, len(rows), step)):
+            near = neighbours.nearest(rows[part])
+            inside = np.ones(near.shape, dtype=bool)
+            for column in np.flatnonzero(~np.isnan(low[part]).all(axis=0)):
+                values = neighbours.rows[near, column]
+                least, most = (end[part, column, None] for end in (low, high))
+                inside &= np.isnan(least) | ((values >= least) & (values <= most))
+            counts[:, part] = inside.sum(axis=1), (inside & favourable[near]).sum(axis=1)
         return HeadCount(*counts)
 
     def _count_one(
@@ -184,22 +236,24 @@ class PlanFilter:
             least = min(MIN_SUPPORT, int(np.ceil(SMALL_SHARE * len(self.crowd))))
         if least:
             rows = np.flatnonzero(fine)
-            fine[rows] = self.support(problem, to[rows], far[rows]).people >= least
+            far = np.where(np.isnan(far), to, far)[rows]
+            low, high = np.minimum(to[rows], far), np.maximum(to[rows], far)
+            fine[rows] = self.crowd.count(low, high, problem.features).people >= least
         return fine
 
-    def support(self, problem: "SearchProblem", to: Float32Array, far: Float32Array) -> HeadCount:
-        """The training people where change sets lead.
+    def support(self, problem: "SearchProblem", case: IntArray, to: Float32Array) -> HeadCount:
+        """The training people who are like the people of ``case`` with their change sets made, on
+        all known facts that the model sees, and who went at least as far in what is changed.
 
-        Parameters
-        ----------
-        problem
-            The people.
-        to, far
-            The change sets, and how far they hold (see ``farthest``), (change sets, known features)
-            each.
+        The parameters are those of ``accepts``.
         """
-        end = np.where(np.isnan(far), to, far)
-        return self.crowd.count(np.minimum(to, end), np.maximum(to, end), problem.features)
+        rows, low, high = np.full((3, len(case), len(problem.mask)), NAN)
+        rows[:, problem.features] = problem.apply(case, to)
+        rows[:, ~problem.seen] = np.nan
+        end = problem.actions.towards(problem.features, problem.facts[case], to)
+        low[:, problem.features] = np.fmin(to, end)
+        high[:, problem.features] = np.fmax(to, end)
+        return self.crowd.count_alike(rows, low, high)
 
 
 def farthest(
@@ -226,11 +280,8 @@ def farthest(
         known, (change sets, known features), NaN for what is unchanged and for categories.
     """
     actions, own = problem.actions, problem.facts[case]
-    numbers = ~np.isnan(to) & actions.ordered[problem.features]
-    upwards = to > own
-    least, largest = actions.ends[:, problem.features]
-    end = np.where(upwards, np.maximum(largest, to), np.minimum(least, to))
-    end[~numbers] = np.nan
+    end = actions.towards(problem.features, own, to)
+    numbers, upwards = ~np.isnan(end), to > own
     again = np.where(upwards, np.minimum(2 * to - own, end), np.maximum(2 * to - own, end))
     held, ended = np.ones(len(case), dtype=bool), _obeyed(problem, to, own, numbers)
     if ended.all():

@@ -127,9 +127,11 @@ class Plan:
     unknown
         The features that were not known.
     support, support_share
-        The number of training people whose values lie where the plan leads, from its values to the
-        farthest that hold, for all its changes together; and the share of them with the favourable
-        outcome, None if there are no such people. Both are None in the paper's reading.
+        The number of training people like this person with the plan made: of the nearest tenth on
+        all known facts that the model sees (at least 100 people), those who have at least what the
+        plan changes; and the share of them with the favourable outcome, None if there are no such
+        people. Both are None in the paper's reading, and where no number ``k`` of plans was asked
+        for.
     months
         How long the plan takes; 0: no time.
     person, seed, step, number

@@ -165,12 +165,22 @@ class NoPlanReasons(Mapping[int, NoPlan]):
             easiest = np.lexsort((plans.l0, plans.effort))
             return plans[int(easiest[0])] if len(easiest) else None
 
+        def among(people: int) -> Plan | None:
+            return best(given, self._asking_less(min_support=people))
+
         given = self.actions.rules
         if alone := loosen_one(given, best):
             return alone
-        if fewer := best(given, self._asking_less(min_support=0)):
-            return Loosening(("min_support",), f"min_support = {fewer.support}: {fewer}")
-        return loosen_several(given, best)
+        if (plan := among(0)) is None:
+            return loosen_several(given, best)
+        few, many = 0, len(self.searcher.training_support_) + 1
+        while many - few > 1:  # the largest number of people with which there is a plan
+            middle = (few + many) // 2
+            if found := among(middle):
+                few, plan = middle, found
+            else:
+                many = middle
+        return Loosening(("min_support",), f"min_support = {few}: {plan}")
 
     def _flips(self, rows: IntArray) -> tuple[BoolArray, BoolArray]:
         """Whether any value of a feature that may change, and of one that may not, turns the

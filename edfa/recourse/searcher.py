@@ -566,7 +566,9 @@ class Searcher(BaseEstimator, ABC):  # type: ignore[misc]
         categorical = np.flatnonzero(~self.ordered_).tolist()
         self.support_ = Support.of(self.rows_, categorical, cache=self.cache_)
         self.training_support_ = TrainingSupport(
-            self.rows_, train.y == train.schema.classes.index(train.schema.favourable)
+            self.rows_,
+            train.y == train.schema.classes.index(train.schema.favourable),
+            categorical,
         )
         self._learn(train)
         return self

@@ -228,7 +228,7 @@ def plan(
     operator: "Rules | None" = None,
 ) -> str:
     """A plan in sentences: its changes with their ranges and units, how long it takes, the decision
-    that it leads to, how people fared who are there, and what could still overturn it.
+    that it leads to, how people fared who are like that, and what could still overturn it.
 
     Parameters
     ----------
@@ -281,8 +281,8 @@ def plan(
 
 
 def _support(plan: "Plan", language: str) -> list[str]:
-    """How many training people are where the plan leads, and how they fared; no sentence if they
-    were not counted.
+    """How many training people are like this person with the plan made, and how they fared; no
+    sentence if they were not counted.
     """
     if plan.support is None:
         return []

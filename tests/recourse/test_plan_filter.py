@@ -79,45 +79,86 @@ def test_without_it_some_do_not(german):
 
 
 def by_hand(plans, i, searcher):
-    """The training people from each value of plan i to the farthest that is told to hold, all
-    changes together.
-    """
+    """The training people at each value of plan i or farther, all changes together."""
     train, row = searcher.rows_, plans.people.X[plans.of[i]]
     inside = np.ones(len(train), dtype=bool)
     for j in np.flatnonzero(~np.isnan(plans.to[i])):
-        to, own = plans.to[i, j], row[j]
+        to = plans.to[i, j]
         if plans.people.schema.features[j].kind == "categorical":
             inside &= train[:, j] == to
-            continue
-        again = 2 * to - own
-        inside &= (
-            (train[:, j] >= to) & (train[:, j] <= again)
-            if to > own
-            else (train[:, j] <= to) & (train[:, j] >= again)
-        )
+        else:
+            inside &= train[:, j] >= to if to > row[j] else train[:, j] <= to
     return inside
 
 
-def test_support_counts_the_people_where_a_plan_leads(german):
+def test_only_plans_where_people_are_get_through(german):
     table, model = german
     searcher = Nearest(table.train)
     plans = find_recourse(refused(table, model), searcher, desired_class=1)
     least = int(np.ceil(0.01 * len(table.train)))
-    assert (plans.support >= least).all()
-    exact = 0
-    for i in range(len(plans)):
-        inside = by_hand(plans, i, searcher)
-        assert plans.support[i] >= inside.sum()  # up to the end of the range at most
-        first = plans.people.schema.features[int(np.flatnonzero(~np.isnan(plans.to[i]))[0])]
-        closed = not (np.isnan(plans.low[i]) or np.isnan(plans.high[i]))
-        if plans.l0[i] == 1 and (closed or first.kind == "categorical"):
-            assert plans.support[i] == inside.sum()
-            assert plans.support_share[i] == pytest.approx((table.train.y[inside] == 1).mean())
+    assert all(by_hand(plans, i, searcher).sum() >= least for i in range(len(plans)))
+    assert plans.support is None, "people like this person are counted for plans that are shown"
+    anywhere = Nearest(table.train, min_support=0)
+    lax = find_recourse(refused(table, model), anywhere, desired_class=1)
+    assert min(by_hand(lax, i, anywhere).sum() for i in range(len(lax))) < least
+
+
+def alike_by_hand(train, categorical, row):
+    """The nearest tenth of training people to a row, one after the other; all who are as near as
+    the last of them.
+    """
+    distance = np.zeros(len(train))
+    for j in np.flatnonzero(~np.isnan(row)):
+        column = train[:, j].astype(float)
+        if j in categorical:
+            _, counts = np.unique(column, return_counts=True)
+            differ = 1 - ((counts / len(column)) ** 2).sum()
+            distance += 2 * (column != row[j]) / (differ or 1)
+        else:
+            distance += ((column - row[j]) / (column.std() or 1)) ** 2
+    k = max(100, round(0.1 * len(train)))
+    return distance, np.sort(distance)[k - 1], k
+
+
+@pytest.mark.parametrize("kind", [Nearest, SurvivalSearch])
+def test_support_counts_people_like_this_person_with_the_plan_made(german, kind):
+    """Against distances and comparisons that are worked out one person after the other."""
+    table, model = german
+    searcher = kind(table.train)
+    plans = find_recourse(refused(table, model, 12), searcher, desired_class=1, k=3)
+    categorical = {*np.flatnonzero(table.schema.categorical).tolist()}
+    train, good, exact = table.train.X, table.train.y == 1, 0
+    for i, row in enumerate(plans.rows()):
+        seen = np.where(model.varies_, row, np.nan)
+        distance, last, k = alike_by_hand(train, categorical, seen)
+        there = by_hand(plans, i, searcher)
+        sure, perhaps = distance < last - 1e-4, distance <= last + 1e-4
+        assert (sure & there).sum() <= plans.support[i] <= (perhaps & there).sum()
+        assert plans.support[i] <= k
+        if perhaps.sum() == k and plans.support[i]:  # nobody else is as near as the last
+            assert plans.support_share[i] == pytest.approx(good[perhaps & there].mean())
             exact += 1
-    assert exact > 20
+        everybody = there.sum()
+        assert plans.support[i] <= everybody
+    assert exact > 5
     plan = plans[0]
     assert plan.support == plans.support[0]
     assert plan.support_share == pytest.approx(plans.support_share[0])
+
+
+def test_people_who_are_otherwise_unlike_do_not_count():
+    """At 20 of x most people are well because w is high; of those like this person none is."""
+    random = np.random.default_rng(0)
+    x, w = random.integers(0, 40, 4_000), random.integers(0, 2, 4_000)
+    good = (x >= 20) & (w == 1)
+    crowd = TrainingSupport(np.stack([x, w], axis=1).astype(np.float32), good, [1])
+    for own, share in ((0, 0.0), (1, 1.0)):
+        row = np.array([[20, own]], dtype=np.float32)
+        low, high = np.array([[20, np.nan]]), np.array([[39, np.nan]])
+        people, well = crowd.count_alike(row, low, high)
+        assert 0 < people[0] <= 400
+        assert well[0] / people[0] == share
+    assert 0.4 < good[x >= 20].mean() < 0.6
 
 
 @settings(max_examples=30, deadline=None)
@@ -144,21 +185,20 @@ def test_people_where_no_plan_may_lead_do_not_support_one():
     table = edfa.load("german")
     model = edfa.SubsetXGB(n_estimators=60).fit(table.train.X, table.train.y)
     blanket = edfa.Blanket("class", {"checking_status": (), "duration": ()})
-    people = People(
-        table.test.X, Background.of(table.train, edfa.predictors.align(model, [0, 1]), blanket)
+    background = Background.of(table.train, edfa.predictors.align(model, [0, 1]), blanket)
+    there = (table.train.frame["checking_status"] == ">=200").sum()
+    searcher, most = (
+        Nearest(table.train, min_support=0),
+        Nearest(table.train, min_support=there + 1),
     )
-    plans = find_recourse(people, Nearest(table.train), desired_class="good")
-    to_top = [
-        plan
-        for plan in plans
-        if [c.after for c in plan.changes if c.feature == "checking_status"] == [">=200"]
-    ]
-    alone = [plan for plan in to_top if plan.l0 == 1]
-    there = table.train.frame[table.train.frame["checking_status"] == ">=200"]
-    assert alone
-    assert {plan.support for plan in alone} == {len(there)}
-    assert {plan.support_share for plan in alone} == {(there["class"] == "good").mean()}
-    assert all(plan.support <= len(there) for plan in to_top)
+    top = Rules(levels={"checking_status": (">=200",)}, only=("checking_status",))
+    people = People(table.test.X, background)
+    plans = find_recourse(people, searcher, desired_class="good", rules=top, k=3)
+    assert len(plans)
+    assert plans.support.max() <= there
+    assert not len(find_recourse(people, most, desired_class="good", rules=top))
+    just = Nearest(table.train, min_support=there)
+    assert len(find_recourse(people, just, desired_class="good", rules=top)) == len(plans)
 
 
 def test_too_few_people_is_a_reason_and_the_loosening_says_how_few(german):
@@ -171,10 +211,11 @@ def test_too_few_people_is_a_reason_and_the_loosening_says_how_few(german):
     reason = plans.reasons[few[0]]
     assert reason.rules == ("min_support",)
     needed = int(reason.loosening.split("=")[1].split(":")[0])
-    assert needed < 600
+    assert 0 < needed < 600
     one = People(people.X[[few[0]]], people.background)
     assert find_recourse(one, Nearest(table.train, min_support=needed), desired_class=1).legal[0]
-    assert not find_recourse(one, Nearest(table.train, min_support=600), desired_class=1).legal[0]
+    more = Nearest(table.train, min_support=needed + 1)
+    assert not find_recourse(one, more, desired_class=1).legal[0]
 
 
 def test_an_island_is_a_reason():

@@ -651,8 +651,8 @@ def test_a_plan_says_who_is_where_it_leads():
     plan = plan_of(Change("duration", 24, 12), support=1234, support_share=0.853)
     text = narrate.plan(plan, SCHEMA)
     assert (
-        "In our records 1234 people are where this leads; it turned out well for 1053 of them."
-        in text
+        "In our records 1234 people are much like you with this done; it turned out well for "
+        "1053 of them." in text
     )
     assert "bei 1053 von ihnen ging es gut aus" in narrate.plan(plan, SCHEMA, "de")
     assert "Nobody in our records" in narrate.plan(
