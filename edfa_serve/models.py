@@ -234,7 +234,8 @@ class StandingState(BaseModel):
 
 class ChangeState(BaseModel):
     """One changed fact; any value from ``low`` to ``high`` does as well, an end that is null is
-    open.
+    open. Where ``after`` goes farther so that it should hold later, ``enough_now`` is what turns
+    today's decision.
     """
 
     feature: str
@@ -243,6 +244,7 @@ class ChangeState(BaseModel):
     after: Value
     low: Value
     high: Value
+    enough_now: Value
 
 
 class PlanState(BaseModel):

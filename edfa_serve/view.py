@@ -252,7 +252,11 @@ class View:
 def _row(step: Step, wording: Wording) -> Row:
     """One change, in words."""
     works = wording("plans.wait") if step.time else ""
-    if isinstance(step.enough, tuple):
+    if step.today:
+        key = "plans.works_later" if step.today == step.before else "plans.works_today"
+        lasts = wording(key, today=step.today)
+        works = "; ".join(filter(None, [works, lasts]))
+    elif isinstance(step.enough, tuple):
         works = wording("plans.works", low=step.enough[0], high=step.enough[1])
     elif step.enough:
         works = wording("plans.works_open", bound=step.enough)

@@ -17,7 +17,7 @@ from edfa.errors import DataError, SettingError
 from edfa.explanation.necessity import Sweep, sweep
 from edfa.parallel import count_jobs, map_parallel
 from edfa.people import HasPeople, People
-from edfa.recourse._search.single_changes import interval
+from edfa.recourse._search.single_changes import enough_now, interval
 from edfa.recourse.plans import Plans, read_columns
 from edfa.recourse.reasons import NoPlanReasons
 from edfa.recourse.searcher import Candidates, Keys, Searcher, SearchProblem, rank_in_case
@@ -215,6 +215,11 @@ def _columns(
             likely = holds & holds[np.searchsorted(candidates.case, candidates.case)]
             candidates = candidates.take(likely)
             columns = {name: part[likely] for name, part in columns.items()}
+    if k is not None and survival is not None:
+        columns["enough_now"] = np.full_like(candidates.to, NAN)
+        # Before everything is known, a user model is asked about completions, and not here.
+        if not problem.predictor.decides_by_completions(problem.mask):
+            columns["enough_now"] = enough_now(problem, candidates)
     return _for_each_person(problem, candidates.case, rows, columns)
 
 
@@ -333,24 +338,26 @@ def _join(parts: list[dict[str, Any]], features: list[IntArray], width: int) -> 
     Parameters
     ----------
     parts
-        The columns of each problem, at least one; ``to`` is taken out of them.
+        The columns of each problem, at least one; ``to`` and ``enough_now`` are taken out of them.
     features
-        The known features of each problem, which its ``to`` is about.
+        The known features of each problem, which these two are about.
     width
-        The number of all features: joined, ``to`` is (plans, width).
+        The number of all features: joined, the two are (plans, width).
     """
     of = np.concatenate([part["of"] for part in parts])
     order = np.argsort(of, kind="stable")
-    names = [name for name in parts[0] if name != "to"]
+    wide = [name for name in ("to", "enough_now") if name in parts[0]]
+    names = [name for name in parts[0] if name not in wide]
     joined = {name: np.concatenate([part[name] for part in parts])[order] for name in names}
     place = np.empty(len(of), dtype=np.intp)
     place[order] = np.arange(len(of))
-    joined["to"] = to = np.full((len(of), width), NAN)
-    start = 0
-    for part, known in zip(parts, features, strict=True):  # a wide table's are many bytes
-        changes = part.pop("to")
-        to[np.ix_(place[start : start + len(changes)], known)] = changes
-        start += len(changes)
+    for name in wide:
+        joined[name] = np.full((len(of), width), NAN)
+        start = 0
+        for part, known in zip(parts, features, strict=True):  # a wide table's are many bytes
+            changes = part.pop(name)
+            joined[name][np.ix_(place[start : start + len(changes)], known)] = changes
+            start += len(changes)
     return joined
 
 

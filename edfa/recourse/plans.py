@@ -61,6 +61,10 @@ class Change:
     Any value from ``low`` to ``high`` does as well as ``after``. If one of the two is None, that
     end is open: with ``low`` None, ``high`` or less does. If both are, nothing is known of other
     values.
+
+    ``enough_now`` is the value that turns today's decision, the others of the plan made, where
+    ``after`` goes farther so that it should still hold later; it is ``before`` where this change is
+    not needed today. None: ``after`` goes no farther, or nothing is known of that.
     """
 
     feature: str
@@ -68,10 +72,15 @@ class Change:
     after: Any
     low: Any = None
     high: Any = None
+    enough_now: Any = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data; without ``low`` and ``high`` if both are None."""
+        """As plain data; without ``low`` and ``high`` if both are None, and without ``enough_now``
+        if it is.
+        """
         content = asdict(self)
+        if self.enough_now is None:
+            del content["enough_now"]
         if self.low is None and self.high is None:
             del content["low"], content["high"]
         return content
@@ -256,6 +265,9 @@ class Plans:
         As in ``Plan``; None if that was not asked for.
     months
         As in ``Plan``; None if that was not asked for.
+    enough_now
+        The values of ``Change.enough_now``, (plans, features), NaN for None. None unless the
+        searcher looks for plans that last, and a number ``k`` of plans was asked for.
     consequences
         What follows from changes by itself, for ``make_changes``; None: nothing does. Not written
         to files.
@@ -287,6 +299,7 @@ class Plans:
     support: Int64Array | None = None
     support_share: Float64Array | None = None
     months: Float64Array | None = None
+    enough_now: Float32Array | None = None
     consequences: Consequences | None = field(default=None, repr=False)
     provenance: Provenance = field(default_factory=Provenance, repr=False)
 
@@ -391,6 +404,8 @@ class Plans:
             "low": self.low[plan],
             "high": self.high[plan],
         }
+        if self.enough_now is not None:
+            cells["enough_now"] = self.enough_now[plan, feature]
         rows = {j: np.flatnonzero(feature == j) for j in {*feature.tolist()}}
         words = {name: self._words(rows, codes) for name, codes in cells.items()}
         return position, feature, words
@@ -434,8 +449,8 @@ class Plans:
         -------
         pandas.DataFrame
             ``person``, ``seed``, ``step`` and ``plan`` say whose plan it is; ``feature``, ``from``,
-            ``to``, ``low`` and ``high`` are the change; ``reached`` and ``id`` and all numbers are
-            those of the plan. Numbers that were not asked for have no column.
+            ``to``, ``low``, ``high`` and ``enough_now`` are the change; ``reached`` and ``id`` and
+            all numbers are those of the plan. Numbers that were not asked for have no column.
         """
         plan, feature, words = self._changes(np.arange(len(self)))
         people, schema, row = self.people, self.people.schema, self.of[plan]
@@ -449,6 +464,7 @@ class Plans:
             "to": words["after"],
             "low": words["low"],
             "high": words["high"],
+            **({} if self.enough_now is None else {"enough_now": words["enough_now"]}),
             "reached": np.array(schema.classes, dtype=object)[self.reached[plan]],
             "id": np.array([self._id(i) for i in range(len(self))], dtype=object)[plan],
         }
@@ -571,6 +587,8 @@ def read_columns(entries: Sequence[dict[str, Any]], people: People) -> dict[str,
     columns: dict[str, Any] = {"of": of}
     columns["to"] = np.full((count, len(schema)), NAN)
     columns["low"], columns["high"] = np.full((2, count), NAN)
+    if any(change.enough_now is not None for plan in plans for change in plan.changes):
+        columns["enough_now"] = np.full((count, len(schema)), NAN)
     for i, plan in enumerate(plans):
         for change in plan.changes:
             encode = people.encoder[change.feature].encode_one
@@ -578,6 +596,8 @@ def read_columns(entries: Sequence[dict[str, Any]], people: People) -> dict[str,
             for end in ("low", "high"):
                 if (value := getattr(change, end)) is not None:
                     columns[end][i] = encode(value)
+            if change.enough_now is not None:
+                columns["enough_now"][i, schema.index(change.feature)] = encode(change.enough_now)
     reached = [schema.classes.index(plan.reached) for plan in plans]
     columns["reached"] = np.array(reached, dtype=np.int64)
     columns["valid"] = np.array([plan.valid for plan in plans], dtype=bool)

@@ -271,6 +271,8 @@ def plan(
     lead = "plan.lead"
     if plan.survival is not None:  # a plan chosen to last need not be minimal
         lead = "plan.lasting" if not_known(plan, blanket) else "plan.together"
+    if any(step.today for step in steps):  # less would be enough today
+        lead = "plan.reserve"
     sentences = [say(lead, language, len(steps), changes=say_steps(steps, language))]
     if plan.months and not all(step.time for step in steps):
         time = phrases.duration(plan.months, language)

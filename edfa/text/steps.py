@@ -5,7 +5,7 @@ still holds. ``say_steps`` lists them in a sentence.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,9 @@ class Step:
         a range; empty if that is ``after`` alone.
     time
         How long the change takes if it is reached by waiting; otherwise empty.
+    today
+        What would turn today's decision, where the step goes farther so that it should hold later:
+        the value before, if the step is not needed today. Otherwise empty.
     """
 
     feature: Feature
@@ -42,16 +45,25 @@ class Step:
     after: str
     enough: str | tuple[str, str] = ""
     time: str = ""
+    today: str = ""
 
-    def sentence(self, language: str) -> str:
-        """The step with its label, as a part of a sentence."""
+    def sentence(self, language: str, *, alone: bool = True) -> str:
+        """The step with its label, as a part of a sentence; ``alone`` if it is the plan's only
+        one.
+        """
         words: dict[str, object] = {
             "label": label(self.feature, language),
             "before": self.before,
             "after": self.after,
         }
+        if self.today == self.before:
+            return say("plan.change_later", language, **words)
         if self.time:
-            return say("plan.wait", language, time=self.time, **words)
+            key = "plan.wait_today" if self.today else "plan.wait"
+            return say(key, language, time=self.time, today=self.today, **words)
+        if self.today:
+            key = "plan.change_today" if alone else "plan.change_today_with"
+            return say(key, language, today=self.today, **words)
         if not self.enough:
             return say("plan.change", language, **words)
         if isinstance(self.enough, str):
@@ -92,21 +104,25 @@ def plan_steps(
     steps = []
     for change in plan.changes:
         feature, way = schema[change.feature], way_of(change)
+        today = _today(change, feature, language)
         growth = grows.get(feature.name, feature.per_year)
         if plan.months > 0 and way * growth > 0:
             before = told(feature, change.before, 0, language)
             after = told(feature, change.after, way, language)
             time = phrases.duration(plan.months, language)
-            steps.append(Step(feature, before, after, time=time))
+            steps.append(Step(feature, before, after, time=time, today=today))
         else:
             further = plan.support is not None
-            steps.append(_change(change, feature, language, reserve=reserve, further=further))
+            step = _change(
+                change, feature, language, reserve=reserve or bool(today), further=further
+            )
+            steps.append(replace(step, enough="", today=today) if today else step)
     return steps
 
 
 def say_steps(steps: Sequence[Step], language: str) -> str:
     """The steps as a list in words that leaves nothing out."""
-    parts = [step.sentence(language) for step in steps]
+    parts = [step.sentence(language, alone=len(steps) == 1) for step in steps]
     return phrases.listed(parts, language, max_listed=len(parts))
 
 
@@ -174,6 +190,19 @@ def _change(
         return Step(feature, before, phrases.bounded(feature, goal, side, language))
     enough = phrases.bounded(feature, shortened(feature, end, side), side, language)
     return Step(feature, before, phrases.value(feature, goal, language), enough)
+
+
+def _today(change: "Change", feature: Feature, language: str) -> str:
+    """What would turn today's decision, if a plan is told to go farther; otherwise empty."""
+    if change.enough_now is None:
+        return ""
+    way = way_of(change)
+    if change.enough_now == change.before:
+        return told(feature, change.before, 0, language)
+    least, goal = (shortened(feature, v, way) for v in (change.enough_now, change.after))
+    if way and (goal - least) * way <= 0:
+        return ""
+    return phrases.value(feature, least, language)
 
 
 def told(feature: Feature, value: Any, way: int, language: str) -> str:

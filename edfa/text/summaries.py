@@ -83,6 +83,8 @@ def _change_row(change: "Change", language: str) -> list[object]:
         enough = phrases.bounded(feature, low, 1, language)
     elif low != high:
         enough = say_summary("plan.between", language, low=low, high=high)
+    if change.enough_now is not None:
+        enough = say_summary("plan.today", language, value=change.enough_now)
     return [change.feature, change.before, change.after, enough]
 
 

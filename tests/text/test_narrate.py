@@ -272,6 +272,8 @@ def every_plan(language):
     """Plans with all that can be known of one, and every reason for none."""
     for change, months in product((*OPEN_CHANGES, *WAITING), (0, 24)):
         yield narrate.plan(plan_of(change, months=months), SCHEMA, language)
+    for changes in FARTHER:
+        yield narrate.plan(plan_of(*changes, months=24, survival=0.9), SCHEMA, language)
     for known in (plan_of(OPEN_CHANGES[0]), plan_of(OPEN_CHANGES[0], OPEN_CHANGES[3])):
         yield narrate.plan(replace(known, survival=1.0), SCHEMA, language)
     for months, support, share in ((0.1, 0, None), (1, 1, 1.0), (30, 120, 0.85)):
@@ -347,6 +349,15 @@ OPEN_CHANGES = (
     Change("residence_since", 1, 3, 2, None),
     Change("employment", "<1", "1<=X<4", "1<=X<4", None),
     Change("employment", ">=7", "1<=X<4", None, "4<=X<7"),
+)
+FARTHER = (
+    (Change("duration", 36, 12, None, 24, 24),),
+    (
+        Change("duration", 36, 12, enough_now=24),
+        Change("credit_amount", 4000, 3000, None, None, 4000),
+    ),
+    (Change("residence_since", 1, 3, enough_now=2),),
+    (Change("checking_status", "<0", ">=200", enough_now="0<=X<200"),),
 )
 WAITING = (Change("residence_since", 1, 3, 3, None), Change("residence_since", 1, 3))
 RULES = (
@@ -645,6 +656,35 @@ def test_a_short_number_is_near_and_on_the_right_side(number, way):
     assert (short - number) * way >= 0
     assert phrases.short(short, way) == short
     assert phrases.short(-number, -way) == -short
+
+
+def test_a_plan_tells_two_numbers_where_it_goes_farther_than_today_needs():
+    """What turns today's decision, and what should hold later; never that the farther one would be
+    enough.
+    """
+    one, two, wait, level = (
+        narrate.plan(plan_of(*changes, months=24, survival=0.9), SCHEMA) for changes in FARTHER
+    )
+    assert (
+        "One step would turn the decision and should last: “duration of the loan”: 24 months would "
+        "turn it today; 12 months or fewer should also hold later (now 36 months)." in one
+    )
+    assert "with the other steps, 24 months would turn it today; 12 months should also" in two
+    assert "(now 4000 DM; not needed today, but so that the rest should hold later)" in two
+    assert "wait until “years at the present address” is 3 years, which should also hold" in wait
+    assert "as is decided today, 2 years would turn it" in wait
+    assert "0 to below 200 DM would turn it today; 200 DM or more should also hold" in level
+    for text in (one, two, wait, level):
+        assert "enough" not in text
+        assert len(re.findall("should also hold later|should hold later", text)) >= 1
+    for changes in FARTHER:
+        german = narrate.plan(plan_of(*changes, months=24, survival=0.9), SCHEMA, "de")
+        assert "würde genügen" not in german
+        assert "würden genügen" not in german
+        assert "auch später" in german
+    same = plan_of(Change("duration", 36, 12, None, 12, 12), survival=0.9)
+    assert "12 months or fewer" in narrate.plan(same, SCHEMA)
+    assert "today" not in narrate.plan(same, SCHEMA), "it goes no farther"
 
 
 def test_a_plan_says_who_is_where_it_leads():

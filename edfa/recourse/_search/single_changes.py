@@ -6,7 +6,8 @@ of the arrays here: of an ordered feature, a cell of values that the model canno
 that holds a permitted one; of a category, a permitted level. ``ChangeLayout`` lists the changes; it
 is the same for everybody with the same known features and is made once. ``SingleChanges`` adds what
 each change means for each case: the value that is proposed, and whether it is recourse by itself.
-``interval`` says how far around its value a plan of one change still works.
+``interval`` says how far around its value a plan of one change still works, ``enough_now`` which
+part of each change turns the decision today.
 """
 
 from dataclasses import dataclass
@@ -83,6 +84,21 @@ class ChangeLayout:
     def ordered(self) -> BoolArray:
         """Whether each change is of an ordered feature, (changes,)."""
         return self.actions.ordered[self.feature]
+
+    def proposed(self, problem: SearchProblem) -> Float32Array:
+        """The value that each change proposes to each case: of a cell, the permitted value nearest
+        to the case's own; NaN if the change is not for this case, (cases, changes).
+        """
+        grid, own = self.grid, problem.facts[:, self.column]
+        lower, upper, value = (
+            part[self.candidate] for part in (grid.lower, grid.upper, grid.value)
+        )
+        below_cell = own < lower
+        inside = ~below_cell & ((own < upper) | (own == value))
+        # The lowest value of a cell is proposed to those below it, the highest to those above.
+        proposed = np.where(below_cell, self.low, self.high)
+        permitted = ~inside & problem.actions.permits_value(self.feature, own, proposed)
+        return np.where(permitted, proposed, NAN)
 
     def changes_to(self, rows: Float32Array) -> Int32Array:
         """The change that leads to each value of some rows.
@@ -166,16 +182,8 @@ class SingleChanges:
     def of(cls, problem: SearchProblem) -> "SingleChanges":
         """The single changes of all free features."""
         layout = ChangeLayout.of(problem)
-        grid, own = layout.grid, problem.facts[:, layout.column]
-        lower, upper, value = (
-            part[layout.candidate] for part in (grid.lower, grid.upper, grid.value)
-        )
-        below_cell = own < lower
-        inside = ~below_cell & ((own < upper) | (own == value))
-        # The lowest value of a cell is proposed to those below it, the highest to those above.
-        proposed = np.where(below_cell, layout.low, layout.high)
-        permitted = ~inside & problem.actions.permits_value(layout.feature, own, proposed)
-        to = np.where(permitted, proposed, NAN)
+        to = layout.proposed(problem)
+        permitted = ~np.isnan(to)
         is_recourse = problem.single_recourse[:, layout.candidate] & permitted
         changes = cls(problem, layout, to, is_recourse)
         changes._confirm(permitted)
@@ -267,6 +275,49 @@ class SingleChanges:
         nearest = rank_in_case(feature_and_way, change * way) == 0
         chosen = nearest | ~layout.ordered[change]
         return case[chosen], change[chosen]
+
+
+def enough_now(problem: SearchProblem, plans: Candidates) -> Float32Array:
+    """What part of each change turns today's decision, the other changes of its plan made: the
+    least from which on all that is tried up to the plan's own value does. One model call answers
+    for all plans.
+
+    Parameters
+    ----------
+    problem
+        The people, and what single changes propose to them.
+    plans
+        Plans that are recourse.
+
+    Returns
+    -------
+    numpy.ndarray
+        (plans, known features). The person's own value where the change is not needed today; NaN
+        where no less than the plan's own value does, and for what is unchanged.
+    """
+    layout, (case, to) = ChangeLayout.of(problem), (plans.case, plans.to)
+    value, facts = layout.proposed(problem)[case], problem.facts[case]
+    own, goal = facts[:, layout.column], to[:, layout.column]
+    way = np.sign(goal - own)
+    plan, change = np.nonzero(
+        layout.ordered & ((value - own) * way > 0) & ((goal - value) * way > 0)
+    )
+    several = (~np.isnan(to)).sum(axis=1) > 1
+    undone, left_out = np.nonzero(~np.isnan(to) & several[:, None])
+    tried = np.r_[value[plan, change], np.full(len(undone), NAN)]
+    plan, column = np.r_[plan, undone], np.r_[layout.column[change], left_out]
+    less = to[plan]
+    less[np.arange(len(plan)), column] = tried
+    works = problem.is_recourse(case[plan], problem.predict_changes(case[plan], less))
+    tried = np.where(np.isnan(tried), facts[plan, column], tried)
+    distance, number = np.abs(tried - facts[plan, column]), plan * to.shape[1] + column
+    fails = np.full(to.size, NAN)
+    np.fmax.at(fails, number[~works], distance[~works])
+    works &= ~(distance <= fails[number])
+    nearest = works & (rank_in_case(number, distance, ~works) == 0)
+    least = np.full_like(to, NAN)
+    least[plan[nearest], column[nearest]] = tried[nearest]
+    return least
 
 
 def interval(problem: SearchProblem, candidates: Candidates) -> Ends:
