@@ -2,7 +2,8 @@
 the same.
 
 The searcher proposes and confirms change sets; here they are ranked, best surviving first
-(``menu``), thinned out to clearly different ways (``different``), and put into one ``Plans``.
+(``menu``), thinned out to clearly different ways (``different``), the easiest of these right after
+the first, and put into one ``Plans``.
 """
 
 from collections.abc import Callable
@@ -64,7 +65,7 @@ def find_recourse(
         other decision counts (the paper's reading).
     k
         The largest number of plans a person: the best, then other ways, over other features as far
-        as there are; None: all.
+        as there are, the easiest first; None: all.
     seed
         For searchers that draw; the same people get the same plans, alone or in a batch.
     n_jobs
@@ -252,29 +253,34 @@ def _with_alternatives(
     survival: Survival,
     keys: Keys,
 ) -> IntArray:
-    """The best surviving plan of each case, then others over other features that survive too, as
-    rows of the candidates; the survival of these others is put into ``survival``.
+    """The best surviving plan of each case, then others over other features that survive too, those
+    of least effort first, as rows of the candidates; the survival of these others is put into
+    ``survival``.
 
-    Of each set of features, the plan that brings the model farthest past the border stands for all;
-    those of least effort are asked whether they survive.
+    Of each set of features two plans are asked whether they survive, that of least effort and the
+    one that brings the model farthest past the border; the easiest that does stands for all.
     """
     case = candidates.case
     best = menu(case, survival.worth(searcher.enough), keys)
     best = best[rank_in_case(case[best]) == 0]
     past = np.round(problem.score(case, np.asarray(candidates.probabilities)), 6)
-    others = np.flatnonzero(rank_in_case(candidates.features, *keys, -past) == 0)
-    others = others[~np.isin(candidates.features[others], candidates.features[best])]
-    rank = rank_in_case(case[others], *(key[others] for key in keys))
-    others = others[rank < ALTERNATIVES]
+    features = candidates.features
+    easiest = np.flatnonzero(rank_in_case(features, *keys) == 0)
+    easiest = easiest[~np.isin(features[easiest], features[best])]
+    rank = rank_in_case(case[easiest], *(key[easiest] for key in keys))
+    easiest = easiest[rank < ALTERNATIVES]
+    farthest = np.flatnonzero(rank_in_case(features, *keys, -past) == 0)
+    farthest = farthest[np.isin(features[farthest], features[easiest])]
+    others = np.union1d(easiest, farthest)
     if (estimate := searcher.survival(problem, candidates.take(others), None)) is not None:
         survival.put(others, estimate)
     least = np.full(len(problem), np.inf)
     least[case[best]] = np.minimum(LASTS, survival.probability[best])
     others = others[survival.probability[others] >= least[case[others]]]
+    others = others[rank_in_case(features[others], *(key[others] for key in keys)) == 0]
     rows = np.concatenate([best, others])
     second = np.arange(len(rows)) >= len(best)
-    worth = -np.round(survival.take(rows).worth(searcher.enough), 9)
-    return rows[np.lexsort((*(key[rows] for key in keys), worth, second, case[rows]))]
+    return rows[np.lexsort((*(key[rows] for key in keys), second, case[rows]))]
 
 
 def _again(goal: int | None, seed: int, people: People, searcher: Searcher, rules: Rules) -> Plans:
