@@ -670,7 +670,10 @@ def test_a_plan_tells_two_numbers_where_it_goes_farther_than_today_needs():
         "turn it today; 12 months or fewer should also hold later (now 36 months)." in one
     )
     assert "with the other steps, 24 months would turn it today; 12 months should also" in two
-    assert "(now 4000 DM; not needed today, but so that the rest should hold later)" in two
+    assert (
+        "(now 4000 DM; not needed today with the other steps in full, but so that all should hold later)"
+        in two
+    )
     assert "wait until “years at the present address” is 3 years, which should also hold" in wait
     assert "as is decided today, 2 years would turn it" in wait
     assert "0 to below 200 DM would turn it today; 200 DM or more should also hold" in level
