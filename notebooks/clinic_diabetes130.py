@@ -111,7 +111,7 @@ say(narrate.standing(interview.standing))
 
 # %% [markdown]
 # Read the figures: the estimate moves by one point, just across the line, and of the patients in
-# the records who are where this leads fewer than half stayed away. Patients in rehabilitation also
+# the records who are much like this one then only half stayed away. Patients in rehabilitation also
 # differ from those in a nursing facility in more than the place. So this is a question to a doctor,
 # and nothing to act on by itself. Most patients with a readmission expected have no such way at
 # all. With three stays in the year before:

@@ -426,7 +426,8 @@ class _Writer:
         if plan.id == self.receipt.chosen:
             notes.insert(0, say_letter("plan.chosen", language))
         lead, _, rest = text.partition(f"{say_steps(offered.steps, language)}.")
-        taken = [step.sentence(language) for step in offered.steps]
+        alone = len(offered.steps) == 1
+        taken = [step.sentence(language, alone=alone) for step in offered.steps]
         return {
             "lead": lead if rest else "",
             "steps": taken if rest else [],

@@ -77,6 +77,24 @@ def test_no_plan_goes_farther_than_the_card_lets_it(german, name, monkeypatch):
     assert broken[1] > 0, "without the caps some plans would go farther"
 
 
+def test_a_cap_in_the_way_is_a_reason(german):
+    """Whoever would get there with a larger step is told so, and not that nothing helps."""
+    table, people = german
+    reasons = {}
+    for step in (None, 0.5):
+        card = capped(table, {"duration": {"max_step": step}})
+        frozen = tuple(
+            f if f.name == "duration" else replace(f, change="frozen", monotone=None) for f in card
+        )
+        background = replace(people.background, schema=replace(card, features=frozen))
+        plans = find_recourse(People(people.X, background), Nearest(table.train), desired_class=1)
+        reasons[step] = plans.legal, [no_plan.reason for no_plan in plans.reasons.values()]
+    assert reasons[None][0].any()
+    assert not reasons[0.5][0].any()
+    told = np.array(reasons[0.5][1])[reasons[None][0]]
+    assert (told == "range_too_narrow").all()
+
+
 def test_the_paper_asks_no_caps(german):
     table, people = german
     background = replace(people.background, schema=capped(table, CAPS))
