@@ -60,7 +60,7 @@ def test_it_is_the_least_from_which_on_everything_does(found):
         assert np.array_equal(plans.enough_now[i, j], expected, equal_nan=True), (i, j)
         told += not np.isnan(expected)
         needless += expected == plans.people.X[plans.of[i], j]
-    assert told > 10
+    assert told > 5
     assert needless
     assert np.isnan(plans.enough_now[np.isnan(plans.to)]).all()
 

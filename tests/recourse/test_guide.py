@@ -14,7 +14,7 @@ def test_the_guide_runs_in_order(capsys):
     blocks = re.findall(r"```python\n(.*?)```", TEXT, flags=re.S)
     for text in blocks:
         exec(compile(text, "recourse.md", "exec"), namespace)  # noqa: S102
-    assert len(blocks) == 9
+    assert len(blocks) == 10
     out = capsys.readouterr().out
     assert re.search(r"\w+: .+ → .+ \(\d+% → \d+% good\)", out)
     assert re.search(r"^\d+ rules \('", out, re.M), "a rule in the way is named"
