@@ -41,6 +41,7 @@ Direction = Literal["up", "down"]
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 LANGUAGE = re.compile(r"[a-z]{2}")
 OPTIONAL_WORDS = ("reason", "source", "ask", "hint", "translations")
+OPTIONAL = (*OPTIONAL_WORDS, "takes_per_unit", "max_step", "max_ratio")
 """Keys of a feature that are not written to JSON where they are empty."""
 
 
@@ -560,7 +561,7 @@ class Schema:
         """The schema as JSON; ``from_json`` makes an equal one of it."""
         content = asdict(self)
         content["features"] = [
-            {key: value for key, value in feature.items() if value or key not in OPTIONAL_WORDS}
+            {key: value for key, value in feature.items() if value or key not in OPTIONAL}
             for feature in content["features"]
         ]
         if not self.translations:

@@ -212,6 +212,8 @@ def test_a_card_keeps_them():
     schema = edfa.Schema((feature,), "y", "good")
     assert edfa.Schema.from_toml(schema.to_toml()) == schema
     assert edfa.Schema.from_json(schema.to_json()) == schema
+    without = edfa.Schema((edfa.Feature("x", "continuous"),), "y", "good").to_json()
+    assert not any(key in without for key in KEYS), "an advisor saved before reads the same"
     old = schema.to_toml()
     changed = replace(schema, features=(replace(feature, max_ratio=2, max_step=None),))
     new = changed.update_toml(old)
