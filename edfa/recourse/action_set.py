@@ -144,7 +144,8 @@ class Consequences:
         moved = (value - own).astype(float)
         distance = np.where(whole > 0, np.round(moved * scale), moved * scale)
         needed = self.takes[features] * np.where(levelled > 0, np.abs(moved), 1.0)
-        needed = needed + self.per_unit[features] * np.abs(np.nan_to_num(distance))
+        if self.per_unit.any():
+            needed = needed + self.per_unit[features] * np.abs(np.nan_to_num(distance))
         per_month = self.per_month[features]  # what grows by itself is reached by waiting
         waited = distance / np.where(per_month == 0, np.nan, per_month)
         return np.asarray(np.where(waited > 0, waited, needed))
@@ -595,10 +596,12 @@ class ActionSet:
         if not self.consequences.nothing:
             features = np.flatnonzero(mask)
             rows, possible = self.consequences.apply(features, facts, to)
+            allowed &= possible
             linked = np.isin(features, [link.target for link in self.consequences.links])
-            own, after = facts[:, linked], rows[:, linked]
-            near = self._near_enough(features[linked], own, after) | (own == after) | np.isnan(own)
-            allowed &= possible & near.all(axis=1)
+            if linked.any():
+                own, after = facts[:, linked], rows[:, linked]
+                near = self._near_enough(features[linked], own, after)
+                allowed &= (near | (own == after) | np.isnan(own)).all(axis=1)
         return allowed
 
 
