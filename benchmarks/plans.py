@@ -44,9 +44,12 @@ class Sense(NamedTuple):
     broken: int
 
 
+NO_LIMITS: dict[str, Any] = {"takes": "", "takes_per_unit": "", "max_step": None, "max_ratio": None}
+
+
 def free_card(schema: Any) -> Any:
     """The card without directions, times and rules."""
-    features = tuple(replace(f, monotone=None, takes="", per_year=0.0) for f in schema)
+    features = tuple(replace(f, monotone=None, per_year=0.0, **NO_LIMITS) for f in schema)
     return replace(
         schema, features=features, rules=Rules(), merge={}
     )  # the labels are merged already
