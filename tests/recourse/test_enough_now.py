@@ -12,10 +12,17 @@ from edfa.recourse import Nearest, Plans, Rules, SurvivalSearch, find_recourse
 from edfa.recourse.plans import Plan
 
 
-@pytest.fixture(scope="module", params=["german", "plain"])
+@pytest.fixture(scope="module", params=["german", "plain", "slow"])
 def found(request):
     """The model, and three plans a person that are chosen to last; half are partly known."""
     table = edfa.load("german") if request.param == "german" else plain_german()
+    if request.param == "slow":  # people age by years while a loan gets shorter
+        slow = {
+            "duration": {"takes_per_unit": "1 month"},
+            "age": {"per_year": 12.0, "change": "frozen", "monotone": None},
+        }
+        features = tuple(replace(f, **slow.get(f.name, {})) for f in table.schema)
+        table = edfa.Table.from_frame(table.frame, replace(table.schema, features=features))
     model = edfa.SubsetXGB(n_estimators=40).fit(table.train.X, table.train.y)
     rows = table.test.X[model.predict(table.test.X) == 0][:40].copy()
     rows[::2, 12:] = np.nan
@@ -26,7 +33,7 @@ def found(request):
 
 
 def by_hand(model, searcher, plans, i, j):
-    """The least change of feature j of plan i, none at all included, from which on all training
+    """The least change of feature j of plan i today, none at all included, from which all training
     values up to the plan's own turn the decision; NaN: only the plan's own does.
     """
     actions = searcher.action_set(Rules(min_probability=0.55), plans.people, 1)
@@ -38,12 +45,12 @@ def by_hand(model, searcher, plans, i, j):
     to = np.repeat(plans.to[[i]], len(values), axis=0)
     to[:, j] = values
     rows = np.repeat(plans.people.X[[plans.of[i]]], len(values), axis=0)
-    after, _ = actions.consequences.apply(np.arange(to.shape[1]), rows, to)
+    after, _ = actions.consequences.apply(np.arange(to.shape[1]), rows, to, growth=False)
     turned = model.predict_proba(after)[:, 1] >= 0.55 if len(values) else np.zeros(0)
     if plans.l0[i] > 1:
         to, row = plans.to[[i]].copy(), plans.people.X[[plans.of[i]]]
         to[:, j] = np.nan
-        after, _ = actions.consequences.apply(np.arange(to.shape[1]), row, to)
+        after, _ = actions.consequences.apply(np.arange(to.shape[1]), row, to, growth=False)
         values, turned = np.r_[values, own], np.r_[turned, model.predict_proba(after)[0, 1] >= 0.55]
     for value, works in sorted(zip(values, turned, strict=True), key=lambda v: -abs(v[0] - own)):
         if not works:

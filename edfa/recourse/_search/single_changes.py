@@ -279,8 +279,8 @@ class SingleChanges:
 
 def enough_now(problem: SearchProblem, plans: Candidates) -> Float32Array:
     """What part of each change turns today's decision, the other changes of its plan made: the
-    least from which on all that is tried up to the plan's own value does. One model call answers
-    for all plans.
+    least from which on all that is tried up to the plan's own value does. No time passes
+    meanwhile. One model call answers for all plans.
 
     Parameters
     ----------
@@ -308,7 +308,9 @@ def enough_now(problem: SearchProblem, plans: Candidates) -> Float32Array:
     plan, column = np.r_[plan, undone], np.r_[layout.column[change], left_out]
     less = to[plan]
     less[np.arange(len(plan)), column] = tried
-    works = problem.is_recourse(case[plan], problem.predict_changes(case[plan], less))
+    apply = problem.actions.consequences.apply
+    rows, _ = apply(problem.features, facts[plan], less, growth=False)  # as old as today
+    works = problem.is_recourse(case[plan], problem.predict(rows))
     tried = np.where(np.isnan(tried), facts[plan, column], tried)
     distance, number = np.abs(tried - facts[plan, column]), plan * to.shape[1] + column
     fails = np.full(to.size, NAN)
