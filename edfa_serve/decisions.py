@@ -157,11 +157,14 @@ class LetterWriter:
     decides
         Whether the file itself says what is decided, so that letters can be written although the
         operator decided nothing about single people.
+    contacts
+        How the operator can be asked, by language; empty where the file does not say.
     """
 
     path: Path
     usual: Template
     decides: bool
+    contacts: Mapping[str, str]
 
     @classmethod
     def of(cls, settings: WebSettings) -> "LetterWriter":
@@ -169,9 +172,10 @@ class LetterWriter:
         now.
         """
         path = Path(str(settings.letter))
-        declared = [read_operator(path, language) for language in LANGUAGES]
-        decides = all(operator.decision.action for operator in declared)
-        return cls(path, settings.letter_template, decides)
+        declared = {language: read_operator(path, language) for language in LANGUAGES}
+        decides = all(operator.decision.action for operator in declared.values())
+        contacts = {language: made.creditor.contact for language, made in declared.items()}
+        return cls(path, settings.letter_template, decides, contacts)
 
     def __call__(self, session: Session, template: Template | None) -> tuple[str, dict[str, Any]]:
         """Write the letter about an interview.

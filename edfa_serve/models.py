@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Strict
 
 from edfa.advice.assessment import QuestionReason
 from edfa.advice.standing import Status
+from edfa.certification.endings import EndingName
 from edfa.recourse.plans import Reason
 
 MOST_FACTS = 300
@@ -223,13 +224,18 @@ class QuestionState(AskedState):
 
 
 class StandingState(BaseModel):
-    """Whether the person may act now."""
+    """Whether the interview may end now, and how."""
 
     status: Status
+    ending: EndingName | None = Field(
+        description="The ending that is possible now; null: nothing is promised about it."
+    )
+    promised: bool = Field(description="Whether a certificate speaks of being told the status.")
+    ends: bool = Field(description="Whether nothing more needs to be asked.")
     may_act: bool
     deviations: list[str]
     sentence: str
-    guarantee: str | None = Field(description="The certificate in words, if they may act.")
+    guarantee: str | None = Field(description="The certificate in words, if it is promised.")
 
 
 class ChangeState(BaseModel):
@@ -291,7 +297,7 @@ class InterviewState(Offered):
     id: str = Field(description="For the operator to find it by; it opens nothing.")
     language: str
     asking: bool = Field(
-        description="Whether the question is to be put: otherwise the person is done, or may act."
+        description="Whether the question is to be put: otherwise the interview is at an end."
     )
     stopped: bool
     went_on: bool

@@ -135,7 +135,7 @@ def question_page(
         _status(error, notice),
         field=fields[0],
         can_undo=len(record.interview.log.events) > 1,
-        may_act=visit.session.went_on and record.standing.may_act,
+        may_end=visit.session.went_on and record.standing.promised,
         checked=fields,
         notice=notice,
     )

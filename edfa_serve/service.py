@@ -68,7 +68,7 @@ class Session:
     stopped
         Whether they want no more questions.
     went_on
-        Whether they may act, and want to be asked on all the same.
+        Whether they were told an ending, and want to be asked on all the same.
     refusal_shown, told_to_act
         Whether they were shown once that they would be refused, or that they may act.
     decided
@@ -94,11 +94,11 @@ class Session:
     def asking(self) -> bool:
         """Whether the next question is to be put.
 
-        There is one, the person has not stopped, and they may not act yet or want to go on.
+        There is one, the person has not stopped, and they were told no ending or want to go on.
         """
         if self.stopped or self.record.question is None:
             return False
-        return self.went_on or not self.record.standing.may_act
+        return self.went_on or not self.record.standing.promised
 
     def then(self, kind: str, content: Mapping[str, Any]) -> "Session":
         """The session after one more event.
@@ -141,19 +141,22 @@ def describe_shown(session: Session, page: str) -> dict[str, Any]:
     Returns
     -------
     dict
-        Page, outcome, standing, next question and ids of plans; ``refusal_shown`` is there, and
-        true, the first time that it is a refusal.
+        Page, outcome, standing, next question and ids of plans; ``promised`` is there, and true,
+        if the standing is an ending that is promised, and ``refusal_shown`` the first time that a
+        refusal is told.
     """
-    record = session.record
+    record, standing = session.record, session.record.standing
     content: dict[str, Any] = {
         "page": page,
         "outcome": record.decision.outcome,
-        "status": record.standing.status,
+        "status": standing.status,
         "question": record.question.feature if record.question else None,
         "plans": [offered.plan.id for offered in record.plans],
     }
-    refused_first = record.decision.refused and not session.refusal_shown
-    return content | ({"refusal_shown": True} if refused_first else {})
+    told = not record.several_endings or standing.ends
+    refused_first = told and record.decision.refused and not session.refusal_shown
+    marks = {"promised": standing.promised, "refusal_shown": refused_first}
+    return content | {name: True for name, holds in marks.items() if holds}
 
 
 def _undo(session: Session, content: Mapping[str, Any]) -> Session:
@@ -172,8 +175,10 @@ def _language(session: Session, content: Mapping[str, Any]) -> Session:
 
 
 def _go_on(session: Session, content: Mapping[str, Any]) -> Session:
-    """Ask on: a person who may act goes on all the same, one who had stopped comes back."""
-    went_on = session.went_on or session.record.standing.may_act
+    """Ask on: a person who was told an ending goes on all the same, one who had stopped comes
+    back.
+    """
+    went_on = session.went_on or session.record.standing.promised
     return replace(session, stopped=False, went_on=went_on)
 
 

@@ -11,7 +11,7 @@ from edfa.advice.fitted import FittedAdvisor
 from edfa.advice.interview import Interview
 from edfa.advice.receipt import Verification
 from edfa.data.encode import Measure
-from edfa.text import narrate, phrases
+from edfa.text import phrases
 from edfa.text.record import InterviewRecord, PlanRecord
 from edfa_serve import models
 from edfa_serve.service import Session
@@ -68,12 +68,13 @@ def _decision(record: InterviewRecord) -> dict[str, Any]:
 
 
 def _standing(record: InterviewRecord) -> dict[str, Any]:
-    """Whether the person may act; all of it is of one look, for it may be found meanwhile."""
+    """Whether the interview may end; all of it is of one look, for it may be found meanwhile."""
     standing = record.standing
     return vars(standing) | {
         "may_act": standing.may_act,
-        "sentence": narrate.standing(standing, record.interview.language),
-        "guarantee": record.interview.guarantee if standing.may_act else None,
+        "ends": standing.ends,
+        "sentence": " ".join(record.say_standing(standing)),
+        "guarantee": record.interview.guarantee if standing.promised else None,
     }
 
 

@@ -32,7 +32,7 @@ class Step:
     estimate
         The estimate as a count, such as ``31 of 100``.
     stop
-        Whether this is where the person may act.
+        What is said where the interview could end; empty elsewhere.
     """
 
     number: int
@@ -40,7 +40,7 @@ class Step:
     price: float
     options: int
     estimate: str
-    stop: bool
+    stop: str
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,9 @@ def show_steps(interview: Interview, wording: Wording) -> tuple[Step, ...]:
     """
     moments, standing = interview.timeline, interview.standing
     may = {*changeable(interview.fitted)} - {*interview.overlay.locked}
-    stop = len(moments) - 1 if standing.since is None and standing.may_act else standing.since
+    stop = len(moments) - 1 if standing.since is None and standing.promised else standing.since
+    several = len(interview.fitted.promise.endings) > 1
+    ended = wording("timeline.end" if several else "timeline.stop")
     return tuple(
         Step(
             number=moment.step,
@@ -92,7 +94,7 @@ def show_steps(interview: Interview, wording: Wording) -> tuple[Step, ...]:
             price=moment.spent,
             options=0 if moment.decision.favourable else len(may & {*moment.counterfactual}),
             estimate=wording.count(moment.decision),
-            stop=moment.step == stop,
+            stop=ended if moment.step == stop else "",
         )
         for moment in moments
     )

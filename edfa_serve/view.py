@@ -18,7 +18,13 @@ from edfa_serve.limits import USUAL, make_controls
 from edfa_serve.wording import Wording
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-LIGHTS: Mapping[str, str] = {"act": "yes", "ask": "wait", "pending": "wait", "granted": "granted"}
+LIGHTS: Mapping[str, str] = {
+    "act": "yes",
+    "ask": "wait",
+    "pending": "wait",
+    "granted": "granted",
+    "nothing": "nothing",
+}
 """The sign that stands for a standing; of others "none"."""
 
 
@@ -107,16 +113,31 @@ class View:
         The words of the page.
     chosen
         The id of the plan that the person follows, if any.
+    contact
+        Whom people can talk to, in the operator's words; empty: nobody is named.
     """
 
     record: InterviewRecord
     wording: Wording
     chosen: str | None = None
+    contact: str = ""
 
     @property
     def outcome(self) -> str:
-        """The decision in words."""
+        """The decision in words, or that it is too early to say."""
+        if self.record.too_early:
+            return self.wording("decision.open")
         return self.wording.outcome(self.record.decision.outcome)
+
+    @property
+    def headline(self) -> str:
+        """How the interview ends, where that is promised; else the decision as far as is known."""
+        record, wording = self.record, self.wording
+        if record.too_early:
+            return wording("decision.open")
+        if record.several_endings and record.standing.promised:
+            return wording(f"decision.{record.standing.status}", outcome=self.outcome)
+        return wording("decision.title", outcome=self.outcome)
 
     @property
     def estimate(self) -> str:
@@ -135,21 +156,25 @@ class View:
 
     @property
     def standing(self) -> list[str]:
-        """Sentences on whether the person may act, and why."""
-        standing, sentences = self.record.standing, [self.record.standing_text]
-        if self.light == "granted" and self.record.question is not None:
+        """Sentences on whether the interview may end, and why."""
+        standing, several = self.record.standing, self.record.several_endings
+        sentences = self.record.say_standing(standing, self.contact)
+        if self.light == "granted" and self.record.question is not None and not several:
             sentences.append(self.wording("standing.still_open"))
-        if standing.since is not None and not standing.may_act:
-            sentences.append(self.wording("standing.earlier", since=standing.since))
+        if standing.since is not None and not standing.promised:
+            key = "standing.earlier_ending" if several else "standing.earlier"
+            sentences.append(self.wording(key, since=standing.since))
         return sentences
 
     @property
     def promise(self) -> str:
-        """The promise in short; empty if none is made to people who are told to act."""
+        """The promise in short; empty if none is made to people who are told so."""
         certificate, wording = self.record.interview.certificate, self.wording
-        if certificate is None or certificate.loss != "let_down":
+        if certificate is None or certificate.loss == "recourse":
             return ""
-        return wording("standing.promise", round(100 * certificate.alpha), wanted=wording.wanted)
+        key = "promise" if certificate.loss == "let_down" else f"promise_{certificate.loss}"
+        share = round(100 * certificate.alpha)
+        return wording(f"standing.{key}", share, wanted=wording.wanted)
 
     @cached_property
     def plans(self) -> tuple[PlanView, ...]:
@@ -318,7 +343,8 @@ def suppose(now: View, then: View) -> tuple[str, Mapping[str, tuple[str, str]]]:
         ``suppose.<key>``.
     """
     before, after = _summary(now), _summary(then)
-    key = "kept" if then.record.decision.outcome == now.record.decision.outcome else "differs"
+    key = "kept" if then.outcome == now.outcome else "differs"
+    key = "open" if then.record.too_early else key
     verdict = now.wording(f"suppose.{'same' if before == after else key}", outcome=then.outcome)
     return verdict, {key: (text, after[key]) for key, text in before.items()}
 

@@ -58,7 +58,9 @@ class Visit:
     @cached_property
     def view(self) -> View:
         """The interview as a page shows it."""
-        return View(self.session.record, self.wording, self.session.chosen)
+        writer = self.request.app.state.write_letter
+        contact = writer.contacts[self.wording.language] if writer else ""
+        return View(self.session.record, self.wording, self.session.chosen, contact)
 
     @property
     def csrf(self) -> str:

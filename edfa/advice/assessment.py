@@ -35,6 +35,7 @@ from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 FEW_PEOPLE = 16  # people of whom everything is read off one sweep
 # rows, about, that a user model is asked to say what can turn one person's decision
 SWEPT = 100_000
+YEARS_AHEAD = 2  # that people are asked to wait for what grows by itself
 Assess = Callable[[Float32Array], "Assessment"]
 """Makes, or finds again, the assessment of people without an overlay from their encoded facts
 (people, features).
@@ -192,6 +193,19 @@ class Assessment:
                 self.X[row][None], self.majority(row), support, background.visible
             )[0]
         return replace(whole, necessity=rows)
+
+    @cached_property
+    def helped_by_time(self) -> tuple[str, ...]:
+        """Names of the known facts of the first person that grow by themselves, and whose growth
+        in ``YEARS_AHEAD`` years raises the probability of the favourable class.
+        """
+        schema, rules, now = self.fitted.schema, self.fitted.rules, self.X[:1]
+        per_year = np.array([rules.per_year.get(f.name, f.per_year) for f in schema])
+        growing = np.flatnonzero((per_year != 0) & self.known[0])
+        rows = np.repeat(now, len(growing) + 1, axis=0)  # the last one stays as it is
+        rows[np.arange(len(growing)), growing] += YEARS_AHEAD * per_year[growing]
+        chance = self.majority().predict_proba(rows)[:, self.fitted.favourable]
+        return tuple(schema.names[i] for i in growing[chance[:-1] > chance[-1]])
 
     @cached_property
     def refused(self) -> BoolArray:

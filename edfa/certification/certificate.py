@@ -66,7 +66,8 @@ def _promise(certificate: "Certificate", language: str) -> str:
         language, c.loss, c.target, c.reference, c.alpha, _within(c, language)
     )
     if c.include_last_step and c.loss != "recourse":
-        more["include_last_step"] = {}
+        told = "_told" if c.loss in ("overturned", "missed") else ""
+        more[f"include_last_step{told}"] = {}
     more["sure"] = {"delta": _digits(c.delta, language)}
     if c.family_delta is not None:
         del more["sure"]

@@ -53,13 +53,14 @@ class Dialogue:
     ) -> None:
         self.interview, self.plans = interview, plans
         self.schema, self.language = interview.fitted.schema, interview.language
-        # Plan and promise, as they stood when the person could act and went on.
+        # Plan and promise, as they stood when the interview could end and the person went on.
         self.printed: tuple[str, ...] = ()
+        self._kept = "dialogue.kept"
         self._ask, self._tell = ask, tell
 
     def run(self) -> "Interview":
-        """Ask until nothing is left, the person stops, or may act and is content; then say where
-        they stand.
+        """Ask until nothing is left, the person stops, or is told an ending and is content; then
+        say where they stand.
 
         Returns
         -------
@@ -86,7 +87,7 @@ class Dialogue:
         self._lines("strong", *sentences["standing"])
         self._lines("dim", *sentences["partition"])
         if self.printed:
-            self._say("dialogue.kept", "strong")
+            self._say(self._kept, "strong")
             self._lines("plain", *self.printed)
 
     def _ask_start(self) -> bool:
@@ -107,20 +108,20 @@ class Dialogue:
                 return False
 
     def _ask_on(self) -> None:
-        """Put the questions of the policy; who may act is shown the plan and asked whether to go
-        on, once.
+        """Put the questions of the policy; who is told an ending is asked whether to go on all the
+        same, once.
         """
         interview, words = self.interview, (self.schema, self.language)
         while (question := interview.question) is not None:
-            if interview.standing.may_act and not self.printed and not self._goes_on():
+            if interview.standing.promised and not self.printed and not self._goes_on():
                 return
-            self._lines("plain", "", narrate.decision(interview.decision, *words))
+            self._lines("plain", "", InterviewRecord(interview, self.plans).decision_text)
             if not self._answer(question, narrate.why(question, *words)):
                 return
 
     def _goes_on(self) -> bool:
-        """Show the plan that may be acted on, and what is promised, and ask whether the person
-        goes on all the same.
+        """Show what the interview ends with, and what is promised, and ask whether the person goes
+        on all the same.
 
         What was shown is told once more at the end if they do.
         """
@@ -128,9 +129,12 @@ class Dialogue:
         shown = (*sentences["plans"][:1], *sentences["standing"])
         self._lines("strong", "", *sentences["decision"])
         self._lines("plain", *shown)
-        reply = self._read(say("dialogue.go_on", self.language) + " ")
+        acting = self.interview.standing.may_act
+        asked = say("dialogue.go_on" if acting else "dialogue.go_on_ending", self.language)
+        reply = self._read(asked + " ")
         yes = (reply or "").casefold()[:1] in (say("dialogue.yes", self.language), "y")
         self.printed = shown if yes else ()
+        self._kept = "dialogue.kept" if acting else "dialogue.kept_ending"
         return yes
 
     def _answer(self, question: Question, why: str) -> bool:

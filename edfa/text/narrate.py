@@ -58,6 +58,21 @@ def decision(decision: "Decision", schema: Schema, language: str = "en") -> str:
     return f"{say(key, language, outcome=outcome)} {estimate(decision, schema, language)}"
 
 
+def too_early(decision: "Decision", left: int, schema: Schema, language: str = "en") -> str:
+    """That no decision can be told yet, with the estimate so far.
+
+    Parameters
+    ----------
+    decision
+        What is decided from what is known; only its estimate is told.
+    left
+        The largest number of questions still to come.
+    schema, language
+        As in ``decision``.
+    """
+    return f"{say('decision.too_early', language, left)} {estimate(decision, schema, language)}"
+
+
 def estimate(decision: "Decision", schema: Schema, language: str = "en") -> str:
     """The probability of the favourable class in words, and the probability that is needed.
 
@@ -516,8 +531,8 @@ def _of_people(share: float, language: str) -> dict[str, str]:
     }
 
 
-def standing(standing: "Standing", language: str = "en") -> str:
-    """Whether a person may act now, and if not, why not.
+def standing(standing: "Standing", language: str = "en", *, left: int | None = None) -> str:
+    """Whether the interview may end now and how, and if not, why not.
 
     Parameters
     ----------
@@ -525,6 +540,9 @@ def standing(standing: "Standing", language: str = "en") -> str:
         The status, and how the person's way differs from the one that the certificate speaks of.
     language
         "en" or "de".
+    left
+        The largest number of questions still to come, where several endings are promised; None:
+        people are told nothing else than whether they may act.
 
     Returns
     -------
@@ -535,8 +553,53 @@ def standing(standing: "Standing", language: str = "en") -> str:
     deviations = [
         d for d in standing.deviations if d != "order" or "declined" not in standing.deviations
     ]
-    reasons = listed([say(f"deviations.{name}", language) for name in deviations], language)
-    return say(f"standing.{standing.status}", language, reasons=reasons, since=standing.since)
+    several, status = left is not None, standing.status
+    if several and status == "ask":
+        return say(f"standing.ask_{standing.ending or 'nothing'}", language, left)
+    key = "granted_early" if standing.promised and status == "granted" else status
+    if several and (status == "no_plan" or (status == "pending" and standing.ending != "act")):
+        key = {"no_plan": "none_found", "pending": "pending_ending"}[status]
+    why = ["passed_ending" if several and name == "passed" else name for name in deviations]
+    reasons = listed([say(f"deviations.{name}", language) for name in why], language)
+    return say(f"standing.{key}", language, reasons=reasons, since=standing.since)
+
+
+def conditions(
+    turning: Collection[str], told: Collection[str], left: int, schema: Schema, language: str
+) -> list[str]:
+    """What a yes that is told early rests on, and what could overturn it, as two sentences.
+
+    Parameters
+    ----------
+    turning
+        Names of the known features that can turn the decision by themselves.
+    told
+        Names of all features that are known and that the model looks at.
+    left
+        How many facts have not been asked for.
+    schema, language
+        As for ``decision``.
+    """
+    key = "standing.rests" if turning else "standing.rests_together"
+    labels = _labels(turning or told, schema, language)
+    return [say(key, language, labels=labels), say("standing.overturns", language, left)]
+
+
+def come_again(growing: Collection[str], schema: Schema, language: str, contact: str) -> list[str]:
+    """What is left to somebody whom nothing helps at present: time, and whom to talk to.
+
+    Parameters
+    ----------
+    growing
+        Names of the features that grow by themselves and then tell in the person's favour.
+    schema, language
+        As for ``decision``.
+    contact
+        Whom the person can talk to, in the operator's words; empty: nobody is named.
+    """
+    time = [say("standing.time", language, labels=_labels(growing, schema, language))]
+    key = "standing.contact" if contact else "standing.talk"
+    return [*(time if growing else []), say(key, language, contact=contact)]
 
 
 def _labels(

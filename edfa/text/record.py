@@ -4,7 +4,7 @@
 Faces lay it out and say nothing of their own about a decision, a question or a plan.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -52,8 +52,11 @@ class PlanRecord:
 class InterviewRecord:
     """An interview as it stands, in facts and in the words of its language (``…_text``).
 
-    Each part is made when it is looked at, once; only whether the person may act may be found
-    later and is looked up every time.
+    Each part is made when it is looked at, once; only whether the interview may end may be found
+    later and is looked up every time, with what depends on it.
+
+    Where several endings are promised, no verdict is told before one is reached, or everything is
+    asked: until then it is ``too_early``.
 
     Parameters
     ----------
@@ -75,20 +78,61 @@ class InterviewRecord:
         """What is decided from what is known."""
         return self.interview.decision
 
-    @cached_property
+    @property
     def decision_text(self) -> str:
-        """What is decided, and the estimate."""
+        """What is decided, or that it is too early to say, and the estimate."""
+        if self.too_early:
+            return narrate.too_early(self.decision, self.left, *self._words)
         return narrate.decision(self.decision, *self._words)
 
     @property
+    def left(self) -> int:
+        """The largest number of questions still to come."""
+        return 0 if self.question is None else self.question.left
+
+    @cached_property
+    def several_endings(self) -> bool:
+        """Whether people are promised more than that they may act."""
+        return len(self.interview.fitted.promise.endings) > 1
+
+    @property
+    def too_early(self) -> bool:
+        """Whether no verdict can be told yet."""
+        return self.several_endings and not self.standing.ends
+
+    @property
     def standing(self) -> "Standing":
-        """Whether the person may act now."""
+        """Whether the interview may end now, and how."""
         return self.interview.standing
 
     @property
     def standing_text(self) -> str:
-        """Whether the person may act now, and if not, why not."""
-        return narrate.standing(self.standing, self.interview.language)
+        """Whether the interview may end now and how, and if not, why not."""
+        return " ".join(self.say_standing(self.standing))
+
+    def say_standing(self, standing: "Standing", contact: str = "") -> list[str]:
+        """A standing of this interview in words, with what an early end rests on, and what is left
+        to somebody whom nothing helps.
+
+        Parameters
+        ----------
+        standing
+            Where the interview stands.
+        contact
+            Whom the person can talk to, in the operator's words; empty: nobody is named.
+        """
+        interview, (schema, language) = self.interview, self._words
+        left = self.left if self.several_endings else None
+        lines = [narrate.standing(standing, language, left=left)]
+        if standing.promised and standing.status == "granted":
+            seen = dict(zip(schema.names, interview.fitted.background.visible, strict=True))
+            told = [name for name in interview.log.facts if seen[name]]
+            turning = [*interview.partition.counterfactual]
+            lines += narrate.conditions(turning, told, self.left, schema, language)
+        if standing.status == "nothing":
+            growing = interview.assessment.helped_by_time
+            lines += narrate.come_again(growing, schema, language, contact)
+        return lines
 
     @cached_property
     def question(self) -> "Question | None":
@@ -131,13 +175,17 @@ class InterviewRecord:
 
     @property
     def no_plan_text(self) -> str:
-        """The same in words; empty if there is a plan."""
-        rules = self.interview.fitted.rules
-        if self.no_plan is None:
+        """The same in words; empty if there is a plan, or it is too early to say that none is
+        needed.
+        """
+        rules, why = self.interview.fitted.rules, self.no_plan
+        if why is None or (why.reason == "already_there" and self.too_early):
             return ""
-        return narrate.no_plan(self.no_plan, *self._words, operator=rules)
+        if why.reason == "more_information_needed" and self.standing.promised:
+            why = replace(why, reason="nothing_flips")  # more would hardly change it
+        return narrate.no_plan(why, *self._words, operator=rules)
 
-    @cached_property
+    @property
     def facts(self) -> dict[str, str]:
         """A sentence for each feature that turns the decision by itself, or makes no difference as
         long as others are not known, by the feature's name.
@@ -148,7 +196,7 @@ class InterviewRecord:
         return narrate.single_facts(
             interview.partition,
             *self._words,
-            favourable=self.decision.favourable,
+            favourable=self.decision.favourable and not self.too_early,
             blanket=interview.fitted.blanket,
             locked=(*interview.overlay.locked, *interview.fitted.rules.locked),
             planned=[plan.changes[0].feature for plan in alone],
@@ -160,8 +208,8 @@ class InterviewRecord:
         Returns
         -------
         dict of str to list of str
-            The sections ``decision``, ``standing``, ``question``, ``plans`` and ``partition``. A
-            person who may act is asked nothing more: ``question`` is then empty.
+            The sections ``decision``, ``standing``, ``question``, ``plans`` and ``partition``.
+            Whoever is told an ending is asked nothing more: ``question`` is then empty.
         """
         interview, language = self.interview, self.interview.language
         plans = [record.text for record in self.plans]
@@ -174,7 +222,7 @@ class InterviewRecord:
         return {
             "decision": [self.decision_text, *(f"{flag}." for flag in interview.flags)],
             "standing": [self.standing_text, *filter(None, [interview.guarantee])],
-            "question": [] if self.standing.may_act else asking,
+            "question": [] if self.standing.promised else asking,
             "plans": plans or [*filter(None, [self.no_plan_text])],
             "partition": [*alone, *together],
         }
