@@ -11,6 +11,7 @@ import numpy as np
 from filelock import FileLock
 
 import edfa
+from edfa.certification.certificate import Certificate
 
 PLAIN = Path(__file__).parent / "german_plain.toml"
 FOLDER: Path | None = None  # where the processes of this run share advisors; see conftest.py
@@ -61,6 +62,36 @@ def mixed():
 def surviving():
     """German credit with plans and questions chosen to last."""
     return shared("surviving", predictor=edfa.SubsetXGB(n_estimators=40))
+
+
+def with_endings(fitted, **tau):
+    """A fitted advisor whose certificates are made up: of each ending that is named, at this
+    threshold; the others promise nothing.
+    """
+    ends = fitted.promise.endings
+    made = {
+        end.name: Certificate(
+            "certified" if end.name in tau else "risk_limited",
+            end.alpha,
+            0.02,
+            "cp",
+            "early",
+            300,
+            200,
+            tau=tau.get(end.name),
+            risk=0.01,
+            bound=end.alpha,
+            triggered=0.5,
+            signal=end.signal,
+            loss=end.loss,
+            reference=fitted.promise.reference,
+            advisor=fitted.fingerprint,
+            family_delta=0.05,
+            include_last_step=True,
+        )
+        for end in ends
+    }
+    return replace(fitted, promise=fitted.promise.with_certificates(made))
 
 
 def config(folder, **settings):

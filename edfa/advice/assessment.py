@@ -203,7 +203,8 @@ class Assessment:
         per_year = np.array([rules.per_year.get(f.name, f.per_year) for f in schema])
         growing = np.flatnonzero((per_year != 0) & self.known[0])
         rows = np.repeat(now, len(growing) + 1, axis=0)  # the last one stays as it is
-        rows[np.arange(len(growing)), growing] += YEARS_AHEAD * per_year[growing]
+        for row, i in zip(rows, growing, strict=False):
+            row[i] = _grown(self.fitted.encoder.columns[i], row[i], YEARS_AHEAD * per_year[i])
         chance = self.majority().predict_proba(rows)[:, self.fitted.favourable]
         return tuple(schema.names[i] for i in growing[chance[:-1] > chance[-1]])
 
@@ -436,6 +437,18 @@ def describe_question(assessment: Assessment) -> Question | None:
         **possible_answers(fitted.encoder.columns[chosen]),
         **_reason(assessment, fitted.schema.names[chosen]),
     )
+
+
+def _grown(column: Levels | Measure, value: float, by: float) -> float:
+    """An encoded measurement that is larger by so many units, within the range that is understood;
+    anything else as it is.
+    """
+    if not isinstance(column, Measure):
+        return value
+    number = value * column.scale + column.mean
+    if number < column.low - column.scale * 1e-4:  # a gap or a code, which is below all numbers
+        return value
+    return (float(np.clip(number + by, column.low, column.high)) - column.mean) / column.scale
 
 
 def possible_answers(column: Levels | Measure) -> dict[str, Any]:

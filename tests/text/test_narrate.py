@@ -12,6 +12,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from advisors import with_endings
 from effort import some
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,8 +20,10 @@ from hypothesis import strategies as st
 import edfa
 from edfa import Blanket, Feature, Overlay, Rules, Schema
 from edfa.advice.assessment import Decision, Question, QuestionReason
+from edfa.advice.interview import Interview
 from edfa.advice.standing import DEVIATIONS, Standing, Status
 from edfa.certification.certificate import Certificate
+from edfa.certification.endings import LOSS_OF, EndingName
 from edfa.certification.records import Reference
 from edfa.certification.risk_curve import Target
 from edfa.commands.dialogue import Dialogue
@@ -53,11 +56,23 @@ PLAN = Plan(**BARE | {"reached": "good", "probability_before": 0.43, "probabilit
 
 
 @cache
-def small_advisor():
+def small_advisor(loss="let_down"):
     model = edfa.SubsetXGB(n_estimators=20)
-    return edfa.Advisor(blanket="eamb", predictor=model, threshold="balanced").fit(
-        edfa.load("german")
-    )
+    return edfa.Advisor(
+        blanket="eamb", predictor=model, threshold="balanced", reference="trajectory_end", loss=loss
+    ).fit(edfa.load("german"))
+
+
+SAFE = {"age": 60, "purpose": "used car", "credit_amount": 1000}
+RISKY = {"age": 22, "purpose": "new car", "credit_amount": 12000}
+
+
+def told(facts, language="en", overlay=None, **tau):
+    """An interview that begins with these facts, with an advisor of three endings whose
+    certificates are made up.
+    """
+    fitted = with_endings(small_advisor("in_vain").fitted, **tau)
+    return Interview(fitted, language=language, overlay=overlay).begin(facts)
 
 
 def interviews(advisor, language):
@@ -199,6 +214,7 @@ def everything(language):
         for status in get_args(Status)
     )
     yield narrate.standing(Standing("off_path", deviations=("order",)), language)
+    yield from endings(language)
     yield from partition(
         Person({"duration": 0.3}, {"job": "not_decisive"}, (), {}),
         SCHEMA,
@@ -228,6 +244,38 @@ def everything(language):
     )
     yield phrases.listed(list("abcdef"), language, max_listed=6) + "."
     yield from german_statements(language)
+
+
+def endings(language):
+    """Whatever is said of the three endings only."""
+    decision = Decision(0.4, "bad", favourable=False, threshold=0.5)
+    for left in (1, 4):
+        yield narrate.too_early(decision, left, SCHEMA, language)
+        yield from narrate.conditions(("age",), ("age",), left, SCHEMA, language)
+        yield from narrate.conditions((), ("age", "housing"), left, SCHEMA, language)
+    for status, ending, left in product(get_args(Status), get_args(EndingName), (0, 1, 4)):
+        standing = Standing(status, ending, promised=status == ending, deviations=DEVIATIONS)
+        yield narrate.standing(standing, language, left=left)
+    for contact in ("", "Ms Example, 555 0100"):
+        yield from narrate.come_again(("age",), SCHEMA, language, contact)
+    for loss, target, reference in product(
+        LOSS_OF.values(), ("early", "act"), get_args(Reference)
+    ):
+        made = replace(
+            CERTIFICATE,
+            loss=loss,
+            target=target,
+            reference=reference,
+            family_delta=0.1,
+            include_last_step=target == "early",
+        )
+        yield narrate.certificate(made, language)
+        yield made.words(language)
+        yield replace(made, status="undefined", tau=None).words(language)
+    granted = told(SAFE, language, granted=1.0)
+    replies, lines = iter(["y", ":stop"]), []
+    Dialogue(granted, lambda prompt: next(replies), lambda line, style: lines.append(line)).run()
+    yield from (re.sub(r"[?:]$", ".", line) for line in lines if line and not line.startswith("  "))
 
 
 def typed_in_vain(language):
@@ -984,8 +1032,10 @@ def test_a_page_says_what_the_interview_says():
         "Nothing is promised" in " ".join(InterviewRecord(declined).sentences()["standing"])
         or not declined.plans()
     )
-    assert complete.standing.may_act
-    assert InterviewRecord(complete).sentences()["question"] == []
+    start = {name: complete.log.facts[name] for name in (*SCHEMA.start, "duration")}
+    acting = small_advisor().interview(start)
+    assert acting.standing.may_act
+    assert InterviewRecord(acting).sentences()["question"] == []
     wishing = InterviewRecord(
         small_advisor().interview(complete.log.facts, overlay=Overlay(locked=("housing",)))
     ).sentences()
@@ -1016,6 +1066,129 @@ def test_a_page_says_what_the_interview_says():
     assert not ACTION["en"].search(
         " ".join(text for part in InterviewRecord(locked).sentences().values() for text in part)
     )
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("facts", [SAFE, RISKY])
+def test_before_an_ending_there_is_no_verdict(facts, language):
+    """Neither the decision nor that nothing need be done is told; the estimate is."""
+    held = told(facts, language, granted=-1.0, act=-1.0, nothing=-1.0)
+    while not held.standing.ends:
+        record, left = InterviewRecord(held), held.question.left
+        said = record.sentences()
+        assert record.too_early
+        count = {"en": "one", "de": "eine"}[language] if left == 1 else str(left)
+        for section in ("decision", "standing"):
+            assert count in said[section][0], said[section]
+        assert narrate.estimate(held.decision, SCHEMA, language) in said["decision"][0]
+        whole = " ".join(text for part in said.values() for text in part)
+        assert narrate.decision(held.decision, SCHEMA, language) not in whole
+        told_at_the_end = ("decision.favourable", "standing.granted", "no_plan.already_there")
+        for key in told_at_the_end:
+            entry = phrases.table(language)[key].partition(":")[0]
+            assert entry not in whole, key
+        assert said["question"], "and one is asked on"
+        held.answer({held.question.feature: some_answer(held.question)})
+    record = InterviewRecord(held)
+    assert record.sentences()["decision"][0] == narrate.decision(held.decision, SCHEMA, language)
+    assert not record.too_early
+
+
+def some_answer(question):
+    return question.choices[0] if question.choices else question.low
+
+
+def test_a_plan_that_is_promised_alone_is_told_with_the_decision_as_ever():
+    """With one ending nothing waits: the decision stands in the first sentence at every step."""
+    held = small_advisor().interview(SAFE)
+    while (question := held.question) is not None:
+        record = InterviewRecord(held)
+        assert not record.too_early
+        assert record.decision_text == narrate.decision(held.decision, SCHEMA)
+        held.answer({question.feature: some_answer(question)})
+
+
+def test_a_yes_that_is_told_early_says_what_it_rests_on_and_what_could_overturn_it():
+    held = told(SAFE, granted=1.0)
+    record = InterviewRecord(held)
+    said = record.sentences()
+    assert (held.standing.status, held.standing.ends) == ("granted", True)
+    assert held.question is not None
+    assert said["question"] == [], "nothing more is asked"
+    turning = [*held.partition.counterfactual]
+    assert turning
+    for name in turning:
+        assert f"“{SCHEMA[name].title}”" in said["standing"][0]
+    assert f"by the {held.question.left} facts that we have not asked for" in said["standing"][0]
+    assert said["standing"][1] == held.guarantee
+    assert "at most 5 are refused after all" in held.guarantee
+    assert "You need no plan" in said["plans"][0]
+    told_all = narrate.conditions((), ("age", "purpose"), 1, SCHEMA, "en")
+    assert "“age” and “purpose of the loan”" in told_all[0]
+
+
+def nobody_can(facts, **tau):
+    """An interview of a refused person who can change nothing."""
+    locked = tuple(feature.name for feature in SCHEMA if feature.actionable)
+    return told(facts, overlay=Overlay(locked=locked), **tau)
+
+
+def test_nothing_to_do_is_said_kindly_with_why_when_and_whom():
+    standing = Standing("nothing", "nothing", promised=True, tau=1.0, signal=0.1)
+    record = InterviewRecord(nobody_can(RISKY))
+    assert record.decision.refused
+    lines = record.say_standing(standing)
+    assert lines[0].startswith("We are sorry")
+    assert "somebody who has a say" in lines[-1]
+    assert "Ms Example" in record.say_standing(standing, "Ms Example, 555 0100")[-1]
+    growing = record.interview.assessment.helped_by_time
+    assert any("Time is on your side" in line for line in lines) == bool(growing)
+
+
+def test_what_helps_with_time_is_what_grows_and_raises_the_estimate():
+    blanket = Blanket("class", {"age": (), "duration": ()})
+    model = edfa.SubsetXGB(n_estimators=20)
+    advisor = edfa.Advisor(blanket=blanket, predictor=model, loss="let_down")
+    advisor.fit(edfa.load("german"))
+    chances = {
+        age: advisor.interview({"age": age, "duration": 24}).decision.probability
+        for age in range(20, 75)
+    }
+    seen = set()
+    for age in range(20, 73):
+        held = advisor.interview({"age": age, "duration": 24})
+        helped = held.assessment.helped_by_time
+        assert helped == (("age",) if chances[age + 2] > chances[age] + 1e-9 else ())
+        seen.add(helped)
+    assert seen == {(), ("age",)}, "neither always nor never"
+    assert advisor.interview({"duration": 24}).assessment.helped_by_time == (), "it is not known"
+
+
+def test_where_nothing_is_promised_no_plan_was_found_and_no_more():
+    held = nobody_can(RISKY)
+    while held.question is not None:
+        held.answer({held.question.feature: some_answer(held.question)})
+    said = InterviewRecord(held).sentences()["standing"]
+    if held.standing.status == "no_plan":
+        assert said == ["We found no plan for you. That does not mean that nothing would help."]
+    every = narrate.standing(Standing("no_plan", "nothing", complete=True), left=0)
+    assert every.startswith("We found no plan")
+    assert "nothing helps" not in every
+    one = narrate.standing(Standing("no_plan", complete=True))
+    assert one == phrases.table("en")["standing.no_plan"]
+
+
+def test_a_promise_that_nothing_helps_is_not_followed_by_what_may_help():
+    """Where more would hardly change it, the person is not told that it would help to know more."""
+    held = told(RISKY, nothing=1.0, granted=1.0, act=1.0)
+    more = NoPlan(0, 0, 0, "more_information_needed", ("housing",))
+    record = InterviewRecord(held)
+    vars(record)["no_plan"] = more
+    assert held.standing.promised
+    assert "knowing more may open one" not in record.no_plan_text
+    early = InterviewRecord(told(RISKY))
+    vars(early)["no_plan"] = more
+    assert "knowing more may open one" in early.no_plan_text
 
 
 def test_nobody_is_told_to_turn_a_good_decision():
