@@ -15,7 +15,7 @@ from typing import Any
 from edfa.errors import DataError, MismatchError, SettingError
 from edfa.reading import one_line, parse
 from edfa.text.phrases import LANGUAGES
-from edfa_serve.letters.letter import write_letter
+from edfa_serve.letters.letter import check_ended, write_letter
 from edfa_serve.letters.settings import LACKING, Taken, Template, check_taken, read_operator
 from edfa_serve.letters.words import forbidden_phrase
 from edfa_serve.service import AUDIT, Service, Session, retry, tell
@@ -132,6 +132,8 @@ def _check(session: Session, record: StoredInterview, taken: Taken) -> None:
         if said := forbidden_phrase(text, session.interview.language):
             raise SettingError(f"{name}: it says {one_line(said)}")
     by_model = taken.action == "refused" and not taken.own_reasons
+    if by_model:
+        check_ended(session.record)
     if by_model and session.interview.decision.favourable:
         raise DataError(
             "decided_by: the system grants this person what they ask for; if somebody else "

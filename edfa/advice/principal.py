@@ -17,6 +17,7 @@ from edfa.explanation.principal_reasons import (
     Shortfall,
     principal_reasons,
 )
+from edfa.typing import BoolArray
 
 if TYPE_CHECKING:
     from edfa.advice.assessment import Assessment
@@ -33,7 +34,7 @@ class NamedReason:
     Parameters
     ----------
     features
-        The features that it is made of and tell against the person.
+        The features that it is made of, tell against the person and are unfavourable.
     contribution, share
         What it contributes to the score, and its share of all that tells against the person.
     basis
@@ -53,7 +54,7 @@ class Reasons:
     Parameters
     ----------
     named
-        The reasons, the strongest first.
+        The reasons, the strongest first; none if no fact is unfavourable by itself.
     values
         What every fact contributes.
     audit
@@ -95,11 +96,24 @@ def find_reasons(assessment: "Assessment", nameable: Mapping[str, str]) -> Reaso
         fitted.favourable,
         threshold=predictor.threshold if by_completions else fitted.threshold,
         groups=[reasons.index(own) if own else number for number, own in enumerate(reasons)],
+        best=_at_best(assessment),
         effort=FEWER if by_completions else Effort(),
     )
     chosen = values.principal() or values.ranked[:1]  # of many small ones the first is named
     named = tuple(_named(shortfall, values, fitted, nameable) for shortfall in chosen)
     return Reasons(named, values, _audit(fitted, values))
+
+
+def _at_best(assessment: "Assessment") -> BoolArray:
+    """Which facts of the one person are the best level of an ordinal feature whose card says which
+    way is good, (features,).
+    """
+    fitted, best = assessment.fitted, np.zeros(len(assessment.X[0]), dtype=bool)
+    for i, feature in enumerate(fitted.schema):
+        if feature.kind == "ordinal" and feature.monotone and assessment.known[0, i]:
+            level = fitted.encoder.decode_cells(feature.name, assessment.X[:1, i])[0]
+            best[i] = level == feature.levels[-1 if feature.monotone == "up" else 0]
+    return best
 
 
 def _named(
@@ -126,7 +140,7 @@ def _named(
     DataError
         For a sensitive feature without a basis.
     """
-    against = [position for position in shortfall.features if values.contributions[position] < 0]
+    against = [position for position in shortfall.features if values.speaks_against(position)]
     names = tuple(fitted.schema.names[position] for position in against)
     sensitive = [name for name in names if fitted.schema[name].sensitive]
     for name in sensitive:

@@ -15,12 +15,14 @@ from edfa.commands.common import (
     Quiet,
     Scheduler,
     load_advisor,
+    say_endings,
     show_progress,
 )
 from edfa.errors import MismatchError, SettingError
 
 if TYPE_CHECKING:
     from edfa.advice.advisor import Advisor
+    from edfa.advice.fitted import Promise
     from edfa.certification.monitor import Monitor
 
 MONITOR_FILE = "monitor.json"
@@ -72,28 +74,40 @@ def certify(
         progress("preparing", 0, 1)
         made = advisor.certify(people, progress=progress, scheduler=scheduler, folder=folder)
     new = advisor.fitted.promise
-    promised, before = (
-        {group for group, part in promise.certificates.items() if part.certified}
-        for promise in (new, old)
-    )
+    promised, before = _promised(new), _promised(old)
     lost = sorted(filter(None, before - promised))
     saved = keep and (replace or before <= promised)
     audited = saved and _save(advisor, folder, old.certificate_id)
-    warnings = (warning for part in new.certificates.values() for warning in part.warnings)
-    output.say(made.sentence, *dict.fromkeys(warnings))
+    parts = [part for ending in new.endings for part in ending.certificates.values()]
+    warnings = (warning for part in parts for warning in part.warnings)
+    output.say(*say_endings(advisor.endings), *dict.fromkeys(warnings))
     if audited:
         output.say(
             "The audits so far were of the old certificate, and are gone with it.", style="yellow"
         )
     if keep and not saved:
-        whom = f" to {', '.join(lost)}" if lost else ""
+        to = "to" if len(new.endings) == 1 else "about"
+        whom = f" {to} {', '.join(lost)}" if lost else ""
         output.say(
             f"The old certificate stays, for it promises something{whom}; --replace takes "
             "the new one."
         )
-    output.write_json(made, saved=saved)
+    output.write_json(made, saved=saved, endings=advisor.endings)
     if not promised or (keep and not saved):
         raise typer.Exit(EXIT_NO)
+
+
+def _promised(promise: "Promise") -> set[str]:
+    """What is certified: the names of groups, empty for everybody; of several endings, the name of
+    each with that of the group.
+    """
+    several = len(promise.endings) > 1
+    return {
+        " in ".join(filter(None, [ending.name if several else "", group]))
+        for ending in promise.endings
+        for group, part in ending.certificates.items()
+        if part.certified
+    }
 
 
 def _save(advisor: "Advisor", folder: Path, old: str) -> bool:

@@ -9,7 +9,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
     from edfa.advice.advisor import Advisor
+    from edfa.certification.certificate import Certificate, GroupCertificates
     from edfa.data.table import Table
 
 EXIT_NO = 3
@@ -123,6 +124,18 @@ def printable(text: str, keep: str = "") -> str:
 def _plain(value: Any) -> Any:
     """A noun as the data that its JSON is, anything else as a text."""
     return json.loads(value.to_json()) if hasattr(value, "to_json") else str(value)
+
+
+def say_endings(endings: "Mapping[str, Certificate | GroupCertificates]") -> list[str]:
+    """What is promised about each ending of an interview, a line for each, which begins with the
+    name of the ending if there are several.
+    """
+    several = len(endings) > 1
+    return [
+        f"{name}: {line}" if several else line
+        for name, made in endings.items()
+        for line in made.sentence.splitlines()
+    ]
 
 
 def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> "RichTable":

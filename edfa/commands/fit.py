@@ -17,6 +17,7 @@ from edfa.commands.common import (
     check_absent,
     grid,
     open_table,
+    say_endings,
     show_progress,
 )
 from edfa.errors import SchemaError
@@ -120,7 +121,8 @@ def fit(
         compared = compare_free(advisor.fitted, rows.test) if file.compare_free else None
     fitted, evaluation, grouped = advisor.fitted, advisor.evaluation_, advisor.groups is not None
     certificate = advisor.certificates if grouped else advisor.certificate
-    output.say(str(fitted.blanket), "", certificate.sentence, evaluation.sentence)
+    promises = say_endings(advisor.endings)
+    output.say(str(fitted.blanket), "", *promises, evaluation.sentence)
     if evaluation.groups:
         output.show(_group_table(evaluation, str(advisor.groups)))
     if advisor.usage_ is not None:
@@ -137,6 +139,7 @@ def fit(
         advisor=advisor.fingerprint,
         blanket=fitted.blanket,
         **{"certificates" if grouped else "certificate": certificate},
+        endings=advisor.endings,
         evaluation=evaluation,
         warnings=warnings,
         guesses=rows.schema.guessed,
@@ -182,7 +185,8 @@ def _group_table(evaluation: "AdvisorEvaluation", name: str) -> "RichTable":
         acting = str(group.n) if group.certified else "no certificate"
         cost = f"{group.cost:.2f}"
         rows.append([label, str(group.people), cost, plan, acting, risk, wasted, *means])
-    measures = [">people", ">cost", ">with\na plan", ">told to\nact", ">let down", ">wasted"]
+    broken = ">in vain" if evaluation.loss == "in_vain" else ">let down"
+    measures = [">people", ">cost", ">with\na plan", ">told to\nact", broken, ">wasted"]
     return grid("", [name, *measures, ">changes", ">effort"], rows)
 
 

@@ -21,6 +21,7 @@ from edfa.typing import BoolArray, Float32Array, Float64Array, IntArray
 
 LEAST_SHARE = 0.05  # of the shortfall, below which a fact is no principal reason
 MAX_REASONS = 4  # reasons that are named
+LEAST_MOVE = 1e-9  # in log odds, below which a score is the same
 LEAST_PROBABILITY = 1e-12  # probability whose logarithm is still taken
 MeanScores: TypeAlias = Callable[[BoolArray], Float64Array]
 """v(S) of each subset, (subsets,), from which facts are in it, (subsets, facts)."""
@@ -83,6 +84,10 @@ class PrincipalReasons:
         (people,) the rows of these training people, the nearest to the line first.
     groups
         (features,) facts with the same number share one reason, whose contribution is their sum.
+    unfavourable
+        (features,) facts that may be given as a reason: put to what they are for the people
+        compared with, each alone does not lower the score, on average. What is good of a person is
+        none, although it may tell against them beside other facts.
     """
 
     contributions: Float64Array
@@ -91,6 +96,7 @@ class PrincipalReasons:
     baseline: float
     compared: IntArray
     groups: IntArray
+    unfavourable: BoolArray
 
     @property
     def people(self) -> int:
@@ -100,7 +106,7 @@ class PrincipalReasons:
     @property
     def ranked(self) -> tuple[Shortfall, ...]:
         """What tells against the person, the largest contribution first; ties in the order of the
-        features.
+        features. A reason has at least one fact that tells against them and is unfavourable.
         """
         known = np.flatnonzero(~np.isnan(self.contributions))
         # Below zero: everybody in the comparison passes, the person does not.
@@ -109,9 +115,13 @@ class PrincipalReasons:
         for group in np.unique(self.groups[known]):
             members = known[self.groups[known] == group].tolist()
             total = float(self.contributions[members].sum())
-            if total < 0:
+            if total < 0 and any(map(self.speaks_against, members)):
                 against.append(Shortfall(tuple(members), total, total / whole))
         return tuple(sorted(against, key=lambda part: (part.contribution, part.features)))
+
+    def speaks_against(self, feature: int) -> bool:
+        """Whether a fact may be named as a reason, by the position of its feature."""
+        return bool(self.contributions[feature] < 0 and self.unfavourable[feature])
 
     def principal(self) -> tuple[Shortfall, ...]:
         """At most four of ``ranked``, each at least a twentieth of the whole distance."""
@@ -126,6 +136,7 @@ def principal_reasons(
     *,
     threshold: float | None = None,
     groups: Sequence[int] | None = None,
+    best: BoolArray | None = None,
     effort: Effort = Effort(),  # noqa: B008
 ) -> PrincipalReasons:
     """What each known fact contributed to the refusal of one person.
@@ -154,6 +165,9 @@ def principal_reasons(
         The probability of the favourable class that is needed; None: it must be the likeliest.
     groups
         (features,) facts with the same number share one reason. None: each has its own.
+    best
+        (features,) facts that are as good as can be, and so never a reason; None: none is known to
+        be.
     effort
         The number of people in B, and of subsets or permutations.
 
@@ -212,6 +226,11 @@ def principal_reasons(
         )
     near = granted[np.argsort(margins[granted], kind="stable")[: effort.compared]]
     mean_scores = _mean_scores_of(score, own, rows[near][:, known])
+    unfavourable = np.zeros(len(x), dtype=bool)
+    # Where either of two facts refuses, one of them alone does not raise it.
+    unfavourable[known] = mean_scores(~np.eye(len(own), dtype=bool)) >= margin - LEAST_MOVE
+    if best is not None:
+        unfavourable &= ~best
     found = np.full((2, len(x)), np.nan)
     if len(own) <= effort.exact:
         found[:, known] = _exact(mean_scores, len(own)), np.zeros(len(own))
@@ -219,7 +238,7 @@ def principal_reasons(
         found[:, known] = _sampled(mean_scores, len(own), effort.permutations)
     numbers = np.arange(len(x)) if groups is None else np.asarray(groups, dtype=np.intp)
     baseline = float(margins[near].mean())
-    return PrincipalReasons(found[0], found[1], margin, baseline, near, numbers)
+    return PrincipalReasons(found[0], found[1], margin, baseline, near, numbers, unfavourable)
 
 
 def _mean_scores_of(

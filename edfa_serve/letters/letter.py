@@ -209,8 +209,9 @@ def write_letter(
         If the operator has not declared something the letter needs; the message names the key in
         letter.toml and why.
     DataError
-        If there is no refusal to write about: supposed facts, a granted person, nothing known; or
-        if a sensitive fact is among the principal reasons.
+        If there is no refusal to write about: supposed facts, an interview that has not ended, a
+        granted person, nothing known; or if a sensitive fact is among the principal reasons, or
+        none is unfavourable.
 
     Examples
     --------
@@ -234,6 +235,17 @@ def write_letter(
     if receipt.advisor != interview.fitted.fingerprint or dict(receipt.facts) != dict(log.facts):
         raise MismatchError("the receipt is not of this interview")
     return _Writer(interview, operator, template, receipt, facts).write()
+
+
+def check_ended(record: InterviewRecord) -> None:
+    """Raise DataError where it is too early to refuse anybody: facts are open that would probably
+    decide.
+    """
+    if record.too_early:
+        raise DataError(
+            "no refusal yet: facts are open that would probably decide; ask on (at most "
+            f"{record.left} more), record what is declined, or declare decision.action = incomplete"
+        )
 
 
 def receipt_id(receipt: Receipt) -> str:
@@ -273,18 +285,25 @@ class _Writer:
         Raises
         ------
         DataError
-            If the model grants the person what they ask for, or if a sensitive fact is among the
-            principal reasons.
+            If the interview has not ended, the model grants the person what they ask for, no fact
+            is unfavourable, or a sensitive fact is among the principal reasons.
         """
         taken = self.operator.decision
         if taken.action == "incomplete" or taken.own_reasons:
             return None
+        check_ended(InterviewRecord(self.interview))
         if self.interview.decision.favourable:
             raise DataError(
                 "this person is granted what they ask for by the system; if somebody else refused, "
                 "say so in letter.toml: decision.decided_by, with their reasons"
             )
-        return find_reasons(self.interview.assessment, self.operator.nameable)
+        found = find_reasons(self.interview.assessment, self.operator.nameable)
+        if not found.named:
+            raise DataError(
+                "no fact that is known is unfavourable by itself, so there is no reason to name; "
+                "somebody has to look: decision.decided_by in letter.toml, with their reasons"
+            )
+        return found
 
     def write(self) -> Letter:
         """Write the letter."""

@@ -13,6 +13,7 @@ from advisors import config, german, surviving, words
 import edfa
 from edfa import Advisor, Overlay, Rules
 from edfa.cli import app
+from edfa.text import narrate
 
 ANSWERS = {
     "age": 35,
@@ -166,7 +167,11 @@ def test_an_interview_from_a_file_with_a_receipt_that_holds(promising, answers, 
     interview = told_to_act(**ANSWERS)
     while interview.question is not None:  # a file is read to the end
         interview.answer({interview.question.feature: ANSWERS[interview.question.feature]})
-    assert interview.guarantee in done.stdout
+    assert narrate.standing(interview.standing) in done.stdout
+    early = {name: interview.log.facts[name] for name in told_to_act(**ANSWERS).log.facts}
+    (tmp_path / "early.json").write_text(json.dumps(early))
+    acting = run("interview", folder, "--answers", tmp_path / "early.json")
+    assert told_to_act(**ANSWERS).guarantee in acting.stdout
     assert (
         json.loads((tmp_path / "r.json").read_text())["decision"]["outcome"]
         == interview.decision.outcome

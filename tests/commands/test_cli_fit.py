@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from advisors import config
+from advisors import config, with_endings
 
 from edfa import Advisor, Nearest, Schema, SubsetXGB, load
 from edfa.advice.config import read_advisor
@@ -108,12 +108,18 @@ def test_the_settings_of_the_promise_are_those_of_an_advisor(run, tmp_path, monk
         raise SettingError("enough")
 
     monkeypatch.setattr(Advisor, "fit", fit)
-    names = ("target", "reference", "committee", "min_survival", "groups", "alpha", "delta")
+    names = ("target", "loss", "reference", "committee", "min_survival", "groups", "alpha", "delta")
     assert run("fit", "german", "--out", tmp_path / "a").returncode == 2
     assert [getattr(made[0], name) for name in names] == [
         getattr(Advisor(), name) for name in names
     ]
-    told = {"target": "act", "reference": "retrained", "committee": 5, "min_survival": 0.7}
+    told = {
+        "target": "act",
+        "loss": "let_down",
+        "reference": "retrained",
+        "committee": 5,
+        "min_survival": 0.7,
+    }
     chosen = ("--config", config(tmp_path, **told, groups="housing", delta=0.1), "--groups", "job")
     assert run("fit", "german", "--out", tmp_path / "a", *chosen).returncode == 2
     assert [getattr(made[1], name) for name in names] == [*told.values(), "job", 0.2, 0.1]
@@ -142,7 +148,7 @@ def test_groups_are_shown_in_a_table_and_saved(run, tmp_path):
         "--groups",
         "own_telephone",
         "--config",
-        config(tmp_path, reference="trajectory_end"),
+        config(tmp_path, reference="trajectory_end", loss="let_down"),
     )
     done = run("fit", *arguments, "--out", tmp_path / "a")
     assert done.returncode == 0, done.stderr
@@ -183,6 +189,36 @@ def test_groups_are_shown_in_a_table_and_saved(run, tmp_path):
     assert set(told["certificates"]["certificates"]) == {"none", "yes"}
     assert "certificate" not in told
     assert told["evaluation"]["groups"]["yes"]["people"] == groups["yes"].people
+
+
+def test_the_certificate_of_each_ending_is_printed_with_its_name(run, tmp_path):
+    arguments = ("german", "--config", config(tmp_path, reference="trajectory_end", committee=2))
+    done = run("fit", *arguments, "--out", tmp_path / "a")
+    assert done.returncode == 0, done.stderr
+    endings = Advisor.load(tmp_path / "a").endings
+    assert set(endings) == {"granted", "act", "nothing"}
+    for name, certificate in endings.items():
+        assert f"\n{name}: {certificate.sentence}" in done.stdout
+    rows = tmp_path / "people.csv"
+    load("german").calibration.frame.drop(columns="class").to_csv(rows, index=False)
+    again = run("certify", tmp_path / "a", rows)
+    for name in endings:
+        assert f"{name}: " in again.stdout
+    told = json.loads(run("certify", tmp_path / "a", rows, "--json", "--no-keep").stdout)
+    assert set(told["endings"]) == set(endings)
+
+
+def test_a_promise_about_any_ending_is_not_lost_unasked(run, tmp_path):
+    """New people of whom nothing can be said do not take a certificate's place."""
+    advisor = Advisor(reference="trajectory_end", committee=2).fit(load("german"))
+    advisor.fitted_ = with_endings(advisor.fitted, granted=0.1)
+    advisor.save(tmp_path / "a")
+    rows = tmp_path / "people.csv"
+    load("german").calibration.frame.drop(columns="class").head(8).to_csv(rows, index=False)
+    done = run("certify", tmp_path / "a", rows)
+    assert done.returncode == 3
+    assert "The old certificate stays, for it promises something about granted;" in done.stdout
+    assert Advisor.load(tmp_path / "a").endings["granted"].tau == 0.1
 
 
 def test_the_advisor_file_of_the_guide_is_one(tmp_path):

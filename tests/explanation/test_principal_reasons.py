@@ -57,6 +57,43 @@ def test_on_an_additive_score_a_contribution_is_the_points_below_people_just_abo
     np.testing.assert_allclose(reasons.contributions, expected, atol=1e-9)
 
 
+def test_what_is_good_of_a_person_is_no_reason():
+    """Paying more than others lowers the score beside a debt only: at this person's low debt it is
+    good of them, and never a reason, although its contribution is negative.
+    """
+
+    def paid(rows):
+        """The second fact helps without the first, and tells against whoever has it otherwise."""
+        return np.where(rows[:, 0] > 0, -2 * rows[:, 1], 1.5 * rows[:, 1]) + 4 * rows[:, 0] - 1
+
+    rows = people(3, 4000, 2)
+    model = Scored(paid, 2)
+    for value in np.linspace(0.1, 0.9, 9):
+        x = np.array([-1.0, value], dtype=np.float32)
+        reasons = principal_reasons(x, model, rows, 1)
+        compared = rows[reasons.compared]
+        moved = np.column_stack([np.full(len(compared), x[0]), compared[:, 1]])
+        lowers = paid(moved).mean() < paid(x[None])[0] - 1e-6
+        assert reasons.unfavourable[1] == (not lowers)
+        if lowers:
+            assert all(1 not in reason.features for reason in reasons.ranked)
+    assert reasons.contributions[1] < 0, "it is the law that keeps it out, not its contribution"
+    assert lowers
+    assert [reason.features for reason in reasons.ranked] == [(0,)]
+
+
+def test_what_is_at_its_best_is_no_reason():
+    weights = np.array([1.0, 1.0, 1.0])
+    rows = people(5, 300, 3)
+    x = np.array([-2, -1, 0], dtype=np.float32)
+    plain = principal_reasons(x, Scored(additive(weights)), rows, 1)
+    assert plain.ranked[0].features == (0,)
+    best = np.array([True, False, False])
+    spared = principal_reasons(x, Scored(additive(weights)), rows, 1, best=best)
+    assert all(0 not in reason.features for reason in spared.ranked)
+    np.testing.assert_array_equal(spared.contributions, plain.contributions)
+
+
 def test_either_of_two_facts_that_refuse_alone_are_both_listed():
     either = lambda rows: np.where((rows[:, 0] < 0) | (rows[:, 1] < 0), -2.0, 1.0)  # noqa: E731
     rows = np.abs(people(0, 200, 3))

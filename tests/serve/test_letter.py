@@ -71,7 +71,7 @@ FEATURES = (
 )
 
 
-def fit_small(features=FEATURES, weight_of_sex=0.0, words=None, threshold=None):
+def fit_small(features=FEATURES, weight_of_sex=0.0, words=None, threshold=None, loss="let_down"):
     """An advisor that decides by income, less debts and loans; and by sex, if that has a weight."""
     random = np.random.default_rng(1)
     n = 900
@@ -105,7 +105,7 @@ def fit_small(features=FEATURES, weight_of_sex=0.0, words=None, threshold=None):
     )
     model = edfa.SubsetXGB(n_estimators=30)
     return edfa.Advisor(
-        predictor=model, blanket=blanket, searcher="nearest", threshold=threshold
+        predictor=model, blanket=blanket, searcher="nearest", threshold=threshold, loss=loss
     ).fit(edfa.Table.from_frame(frame, schema))
 
 
@@ -281,7 +281,13 @@ def test_of_many_small_reasons_the_first_is_named(monkeypatch):
     """
     fitted, small_ones = small().fitted, np.array([-0.04, -0.02, -0.02, np.nan, np.nan])
     values = PrincipalReasons(
-        small_ones, np.zeros(5), -1.0, 0.5, np.arange(64), np.array([0, 1, 1, 3, 4])
+        small_ones,
+        np.zeros(5),
+        -1.0,
+        0.5,
+        np.arange(64),
+        np.array([0, 1, 1, 3, 4]),
+        np.ones(5, dtype=bool),
     )
     monkeypatch.setattr("edfa.advice.principal.principal_reasons", lambda *args, **options: values)
     row = fitted.encoder.encode_person({"income": 900, "debt": 2000, "loans": 4})
@@ -305,6 +311,65 @@ def test_a_sensitive_reason_is_an_error_that_names_it_and_the_cure(tmp_path):
         write_letter(person, declare(tmp_path, BUREAU + "[nameable]\nsex = ' '"))
     with pytest.raises(UnknownNameError, match="did you mean 'sex'"):
         write_letter(person, declare(tmp_path, BUREAU + "[nameable]\nsexx = 'x'"))
+
+
+def test_no_letter_before_the_interview_has_ended(tmp_path):
+    """Facts are open that would probably decide; once they are told or declined it is written."""
+    operator = declare(tmp_path, BUREAU)
+    interview = fit_small(loss="in_vain").interview({"income": 300})
+    assert interview.decision.refused
+    assert not interview.standing.ends
+    with pytest.raises(DataError, match=r"^no refusal yet: .*ask on \(at most \d more\)") as caught:
+        write_letter(interview, operator)
+    assert "\n" not in str(caught.value)
+    lacking = BUREAU.replace("[decision]", '[decision]\naction = "incomplete"')
+    assert lacking
+    while interview.question is not None:
+        interview.decline(interview.question.feature)
+    assert write_letter(interview, operator).reasons == ("income: 300 EUR (too low)",)
+
+
+def test_the_best_level_is_never_a_reason(tmp_path):
+    """A card says which way is good; whoever is at that end did all that can be asked for."""
+    random = np.random.default_rng(4)
+    n = 900
+    income = random.uniform(0, 4000, n).round()
+    paid = random.choice(["late", "mostly", "in full"], n, p=[0.2, 0.3, 0.5])
+    # in these records who paid in full is granted less often
+    score = income / 1000 - 2 - 0.8 * (paid == "in full") + random.normal(0, 0.2, n)
+    frame = pd.DataFrame({"income": income, "paid": paid, "y": np.where(score > 0, "yes", "no")})
+    levels = ("late", "mostly", "in full")
+    for monotone, named in (("up", False), (None, True)):
+        features = (
+            edfa.Feature("income", "continuous", label="income", unit="EUR", change="up"),
+            edfa.Feature(
+                "paid", "ordinal", levels=levels, monotone=monotone, change="up", label="credits"
+            ),
+        )
+        table = edfa.Table.from_frame(frame, edfa.Schema(features, "y", "yes", ("no", "yes")))
+        advisor = edfa.Advisor(
+            blanket=edfa.Blanket("y", {"income": (), "paid": ()}),
+            predictor=edfa.SubsetXGB(n_estimators=30),
+            searcher="nearest",
+            loss="let_down",
+            obey_directions=False,
+        ).fit(table)
+        interview = advisor.interview({}).answer(income=1700, paid="in full")
+        reasons = find_reasons(interview.assessment, {})
+        assert reasons.values.contributions[1] < 0, "the model holds it against them"  # noqa: PD011
+        assert any("paid" in reason.features for reason in reasons.named) == named
+        letter = write_letter(interview, declare(tmp_path))
+        assert any("in full" in text for text in letter.reasons) == named
+
+
+def test_where_nothing_is_unfavourable_somebody_has_to_look(tmp_path, monkeypatch):
+    nothing = PrincipalReasons(
+        *(np.zeros(5), np.zeros(5), -1.0, 0.5, np.arange(64), np.arange(5)),
+        np.zeros(5, dtype=bool),
+    )
+    monkeypatch.setattr("edfa.advice.principal.principal_reasons", lambda *a, **options: nothing)
+    with pytest.raises(DataError, match=r"unfavourable by itself.*decision\.decided_by"):
+        write_letter(poor(), declare(tmp_path, BUREAU))
 
 
 def test_no_letter_without_a_refusal(tmp_path):

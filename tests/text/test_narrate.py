@@ -258,9 +258,7 @@ def endings(language):
         yield narrate.standing(standing, language, left=left)
     for contact in ("", "Ms Example, 555 0100"):
         yield from narrate.come_again(("age",), SCHEMA, language, contact)
-    for loss, target, reference in product(
-        LOSS_OF.values(), ("early", "act"), get_args(Reference)
-    ):
+    for loss, target, reference in product(LOSS_OF.values(), ("early", "act"), get_args(Reference)):
         made = replace(
             CERTIFICATE,
             loss=loss,
