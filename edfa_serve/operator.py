@@ -41,6 +41,7 @@ FRESH = 10.0  # seconds that counts are shown before interviews are counted agai
 router = APIRouter(include_in_schema=False)
 ID = 64  # characters of an interview's id, at most
 GONE_ON = "The interview has gone on since you looked; see its events below and decide again."
+ENDS = {"granted": "granted", "act": "may act", "nothing": "nothing helps"}  # as columns
 PLAIN = ("action", "date", "decided_by", "until", *TEXTS)  # fields of the form that are one line
 
 
@@ -145,7 +146,14 @@ def logout(request: Request) -> Response:
 
 def _overview(summary: Summary, fitted: FittedAdvisor, settings: WebSettings) -> dict[str, Any]:
     """What the template of the view shows."""
-    certificates = {label or "": made for label, made in fitted.promise.certificates.items()}
+    endings = fitted.promise.endings
+    certificates = {
+        ", ".join(filter(None, [ending.name if len(endings) > 1 else "", label])): made
+        for ending in endings
+        for label, made in ending.certificates.items()
+    }
+    told = {ENDS[ending.name]: ending.name for ending in endings}
+    ends = told | {"stopped": "stopped", "open": "open"}
     labels = {feature.name: feature.title for feature in fitted.schema}
     now, hidden, steps = utc_now(), [f"fewer than {LEAST_PEOPLE_IN_A_CELL}", "", ""], summary.steps
     return {
@@ -165,7 +173,7 @@ def _overview(summary: Summary, fitted: FittedAdvisor, settings: WebSettings) ->
             for letter in summary.due
         ],
         "step_rows": [
-            (number, *(steps[number, end] for end in ("act", "stopped", "open")))
+            (number, *(steps[number, end] for end in ends.values()))
             for number in sorted({number for number, _ in steps})
         ],
         "declined_rows": [
@@ -176,8 +184,11 @@ def _overview(summary: Summary, fitted: FittedAdvisor, settings: WebSettings) ->
             name: [(level, *(cell or hidden)) for level, cell in sorted(hide_small(levels).items())]
             for name, levels in summary.groups.items()
         },
+        "ends": ["questions", *ends],
         "certificates": certificates,
-        "alpha": min((c.alpha for c in certificates.values() if c.certified), default=None),
+        "alpha": min(
+            (c.alpha for c in fitted.promise.certificates.values() if c.certified), default=None
+        ),
         "monitor": _monitor(settings, fitted),
     }
 

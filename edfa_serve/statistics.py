@@ -49,7 +49,8 @@ class Summary:
         Interviews by the day they began, such as ``2026-03-01``.
     steps
         Interviews by the number of questions that were put and how they stand: ``"act"`` (the
-        person was told that they may act), ``"stopped"`` or ``"open"``.
+        person was told that they may act), ``"granted"`` or ``"nothing"`` (they were promised that
+        ending), ``"stopped"`` or ``"open"``.
     asked, declined
         How often each feature was asked or told, and declined.
     acting
@@ -138,7 +139,9 @@ def _count(
             summary.declined[event.content["name"]] += 1
         summary.asked.update([*event.content.get("facts", ())] or [event.content["name"]])
     acting = any(event.content.get("status") == "act" for event in shown)
-    end = "act" if acting else "stopped" if record.of("stop") else "open"
+    told = [event.content["status"] for event in shown if event.content.get("promised")]
+    other = told[-1] if told else "stopped" if record.of("stop") else "open"
+    end = "act" if acting else other
     summary.steps[len(put), end] += 1
     summary.acting += acting
     if record.of("let_down"):

@@ -64,6 +64,14 @@ def surviving():
     return shared("surviving", predictor=edfa.SubsetXGB(n_estimators=40))
 
 
+def ending(**tau):
+    """German credit with three endings, whose certificates are made up: see ``with_endings``."""
+    settings = {"loss": "in_vain", "reference": "trajectory_end", "rules": edfa.Rules(max_effort=1)}
+    advisor = shared("endings", predictor=edfa.SubsetXGB(n_estimators=40), **settings)
+    advisor.fitted_ = with_endings(advisor.fitted, **tau)
+    return advisor
+
+
 def with_endings(fitted, **tau):
     """A fitted advisor whose certificates are made up: of each ending that is named, at this
     threshold; the others promise nothing.

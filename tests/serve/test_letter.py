@@ -322,8 +322,8 @@ def test_no_letter_before_the_interview_has_ended(tmp_path):
     with pytest.raises(DataError, match=r"^no refusal yet: .*ask on \(at most \d more\)") as caught:
         write_letter(interview, operator)
     assert "\n" not in str(caught.value)
-    lacking = BUREAU.replace("[decision]", '[decision]\naction = "incomplete"')
-    assert lacking
+    lacking = "[decision]\naction = 'incomplete'\nuntil = 2026-12-16"
+    assert write_letter(interview, declare(tmp_path, lacking)).kind == "request"
     while interview.question is not None:
         interview.decline(interview.question.feature)
     assert write_letter(interview, operator).reasons == ("income: 300 EUR (too low)",)
