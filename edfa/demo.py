@@ -1,10 +1,10 @@
-"""German credit from table to receipt: fit an advisor, interview one applicant, and write a
-report.
+"""The adult data set from table to receipt: fit an advisor, interview one person for each way in
+which an interview ends early, and write a report.
 
 ``run_demo`` does the work; ``story`` and ``report`` tell it as text and as an HTML page.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,8 @@ from markupsafe import Markup
 
 from edfa.advice.advisor import Advisor
 from edfa.advice.interview import Interview
+from edfa.certification.certificate import Certificate
+from edfa.certification.endings import ENDINGS, EndingName
 from edfa.data.catalog import load
 from edfa.data.rules import Rules
 from edfa.data.table import Table
@@ -26,19 +28,16 @@ from edfa.writing import write_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# The default blanket of German credit has two members and no spouses; this method finds units worth
-# showing.
-METHOD = "eamb"
-RULES = Rules(max_months=12)  # on top of the card's: who needs a loan does not wait for years
-ALPHA = 0.2
+ROWS = 4_000  # that all three endings can be promised with, in seconds
+RULES = Rules(never_ask=("race", "sex"))  # on top of the card's
 MAX_INTERVIEWED = 40  # people who are interviewed
-LEAST_QUESTIONS_AND_PLANS = 2  # questions, and plans, that make an interview worth watching
+ENOUGH_QUESTIONS = 2  # that make an interview worth watching
 Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One question, its answer and the decision after it, all in the person's language."""
+    """One question, its answer and what is said after it, all in the person's language."""
 
     question: str
     answer: str
@@ -46,140 +45,155 @@ class Turn:
 
 
 @dataclass(frozen=True, eq=False)
-class Demo:
-    """A fitted advisor and one applicant, interviewed until they may act.
+class Applicant:
+    """One person, interviewed until an ending.
 
     Parameters
     ----------
-    table
-        German credit.
-    advisor
-        The advisor that was fitted on it.
     facts
-        All of the applicant's answers by feature name, also those that were not asked for.
+        All of their answers by feature name, also those that were not asked for.
     interview
         The interview, as far as it went.
     turns
         Its questions.
     """
 
-    table: Table
-    advisor: Advisor
     facts: Facts
     interview: Interview
     turns: tuple[Turn, ...]
 
     @property
     def plan(self) -> Plan | None:
-        """The plan the applicant may follow."""
+        """The plan they may follow."""
         return next(iter(self.interview.plans()), None)
 
     @property
-    def lasts(self) -> bool | None:
-        """Whether the plan leads to the favourable class before the model that sees every feature,
-        once all are known.
+    def kept(self) -> bool:
+        """Whether what they were told holds once all of their answers are known.
 
-        That is what the promise of this advisor is held against. None without a plan.
+        Who was told that they are granted is granted; who was told to act is refused, and granted
+        with the plan; whom nothing helps is refused and has no plan.
         """
-        if self.plan is None:
-            return None
-        fitted, after = self.advisor.fitted, {c.feature: c.after for c in self.plan.changes}
-        row = fitted.encoder.encode_person({**self.facts, **after})
-        return bool(fitted.model.predict(row[None])[0] == fitted.favourable)
+        known = self.interview.copy()
+        while (question := known.question) is not None:
+            known.answer({question.feature: self.facts[question.feature]})
+        granted, ending = known.decision.favourable, self.interview.standing.ending
+        if ending != "act" or self.plan is None:
+            return granted if ending == "granted" else not granted and not known.plans()
+        after = {change.feature: change.after for change in self.plan.changes}
+        return not granted and known.what_if(after).decision.favourable
+
+
+@dataclass(frozen=True, eq=False)
+class Demo:
+    """A fitted advisor, and a person for each ending.
+
+    Parameters
+    ----------
+    table
+        The adult data set.
+    advisor
+        The advisor that was fitted on it.
+    applicants
+        One person for each ending, by its name.
+    """
+
+    table: Table
+    advisor: Advisor
+    applicants: Mapping[EndingName, Applicant]
+
+    @property
+    def language(self) -> str:
+        """The language of the interviews."""
+        return next(iter(self.applicants.values())).interview.language
 
     def summary(self) -> dict[str, Any]:
         """The result of the demo by name, as data or as nouns with ``to_json``."""
-        certificate, interview = self.advisor.certificate, self.interview
         return {
             "units": dict(self.advisor.fitted.blanket.units),
-            "certificate": certificate.zone,
-            "alpha": certificate.alpha,
+            "endings": self.advisor.endings,
             "evaluation": self.advisor.evaluation_,
-            "asked": [name for moment in interview.timeline[1:] for name in moment.facts],
-            "plans": [str(plan) for plan in interview.plans()],
-            "may_act": interview.standing.may_act,
-            "lasts": self.lasts,
+            "applicants": {
+                name: {
+                    "asked": [n for moment in one.interview.timeline[1:] for n in moment.facts],
+                    "status": one.interview.standing.status,
+                    "plans": [str(plan) for plan in one.interview.plans()],
+                    "kept": one.kept,
+                }
+                for name, one in self.applicants.items()
+            },
         }
 
 
 def run_demo(language: str = "en", progress: Callable[[str, int, int], None] | None = None) -> Demo:
-    """Fit an advisor, interview refused test people, and return one interview worth watching.
-
-    Preferred are people who may act after at least two questions and before the last one, and have
-    a choice of plans; of these, the one whose first plan is the likeliest to last.
+    """Fit an advisor, interview test people, and return for each ending one who is worth watching:
+    the first who is told it before the last question and after at least two, or the one who was
+    asked most.
 
     Parameters
     ----------
     language
-        The language of the interview, ``"en"`` or ``"de"``.
+        The language of the interviews, ``"en"`` or ``"de"``.
     progress
         As for ``Advisor.fit``.
     """
     phrases.table(language)  # an unknown language is an error before any work
-    table = load("german")
-    # The lender decides by the whole application; 200 calibration people carry this promise.
-    advisor = Advisor(
-        blanket=METHOD, threshold="balanced", rules=RULES, alpha=ALPHA, reference="all_features"
-    ).fit(table, progress)
-    people = _refused_people(advisor, table)
-    return max((_interview(advisor, table, facts, language) for facts in people), key=_interest)
+    table = load("adult", cap=ROWS)
+    advisor = Advisor(threshold="balanced", rules=RULES, reference="trajectory_end")
+    advisor.fit(table, progress)
+    chosen: dict[EndingName, Applicant] = {}
+    for facts in _people(table):
+        one = interview_person(advisor, facts, language)
+        standing = one.interview.standing
+        if standing.promised and not standing.complete and standing.ending is not None:
+            best = chosen.setdefault(standing.ending, one)
+            if len(best.turns) < min(len(one.turns), ENOUGH_QUESTIONS):
+                chosen[standing.ending] = one
+        if len(chosen) == len(ENDINGS) and all(
+            len(best.turns) >= ENOUGH_QUESTIONS for best in chosen.values()
+        ):
+            break
+    return Demo(table, advisor, {name: chosen[name] for name in ENDINGS if name in chosen})
 
 
-def _interest(demo: Demo) -> tuple[bool, int, int, float]:
-    """Whether the person may act early, then enough questions, then a choice of plans, then how
-    likely the first plan is to last.
+def _people(table: Table) -> Iterator[Facts]:
+    """Test people all of whose values are recorded and occur in training; ``MAX_INTERVIEWED`` at
+    most.
     """
-    interview, plans = demo.interview, demo.interview.plans()
-    early = interview.standing.may_act and interview.question is not None
-    survival = plans[0].survival if plans else None
-    return (
-        early,
-        min(len(demo.turns), LEAST_QUESTIONS_AND_PLANS),
-        min(len(plans), LEAST_QUESTIONS_AND_PLANS),
-        survival or 0.0,
-    )
-
-
-def _refused_people(advisor: Advisor, table: Table) -> list[Facts]:
-    """Test people who are refused if everything is known, and all of whose values occur in
-    training; ``MAX_INTERVIEWED`` at most.
-    """
-    fitted, X = advisor.fitted, table.test.X  # noqa: N806
     frame = table.test.frame[list(table.schema.names)].reset_index(drop=True)
-    familiar = (table.encoder.decode(X) == frame).all(axis=1).to_numpy()
-    refused = fitted.predictor.predict(X) != fitted.favourable
-    people: Any = frame[familiar & refused].head(MAX_INTERVIEWED).to_dict("records")
-    return list(people)
+    familiar = (table.encoder.decode(table.test.X) == frame).all(axis=1).to_numpy()
+    people: Any = frame[familiar].head(MAX_INTERVIEWED).to_dict("records")
+    yield from people
 
 
-def _interview(advisor: Advisor, table: Table, facts: Facts, language: str) -> Demo:
-    """Ask one person until they may act or nothing is left to ask.
+def interview_person(advisor: Advisor, facts: Facts, language: str) -> Applicant:
+    """Ask one person until an ending.
 
     Parameters
     ----------
-    advisor, table
-        The advisor, and the table it was fitted on.
+    advisor
+        The advisor.
     facts
         All of the person's answers by feature name.
     language
         The language of the interview.
     """
-    schema = table.schema
+    schema = advisor.schema
     interview = advisor.interview({name: facts[name] for name in schema.start}, language=language)
     turns = []
-    while (question := interview.question) is not None and not interview.standing.may_act:
+    while (question := interview.question) is not None and not interview.standing.ends:
         text = narrate.question(question, schema, language)
         answer = phrases.value(schema[question.feature], facts[question.feature], language)
         interview.answer({question.feature: facts[question.feature]})
-        turns.append(Turn(text, answer, narrate.decision(interview.decision, schema, language)))
-    return Demo(table, advisor, facts, interview, tuple(turns))
+        turns.append(Turn(text, answer, InterviewRecord(interview).decision_text))
+    return Applicant(facts, interview, tuple(turns))
 
 
 def report(demo: Demo) -> str:
-    """The demo as one HTML page that loads nothing: first the applicant, then how the advice came
+    """The demo as one HTML page that loads nothing: first the people, then how the advice came
     about.
 
-    All of it is in the language of the interview.
+    All of it is in the language of the interviews.
 
     Parameters
     ----------
@@ -191,77 +205,84 @@ def report(demo: Demo) -> str:
     str
         The page.
     """
-    interview = demo.interview
-    people, facts = phrases.number(len(demo.table), interview.language), len(demo.table.schema)
-    asked, _, *rest = (
-        Markup().join([html.heading(title, 2), html.bullet_list(lines)])
-        for title, lines in story(demo)  # what the applicant was told has a page's form
-    )
-    parts = [
-        html.paragraph(_say(demo, "lead", people=people, facts=facts)),
-        html.heading(_say(demo, "what_told"), 2),
-        interview_html(interview),
-        asked,
-        *rest,
-        html.figure(lambda ax: _draw_risk(demo, ax), _say(demo, "risk_title")),
-        html.heading(_say(demo, "receipt"), 2),
-        Markup("<details><summary>{}</summary><pre>{}</pre></details>").format(
-            _say(demo, "json"), interview.receipt().to_json()
-        ),
-    ]
-    return html.page(_say(demo, "title"), *parts, language=interview.language)
+    people, facts = phrases.number(len(demo.table), demo.language), len(demo.table.schema)
+    parts = [html.paragraph(_say(demo, "lead", people=people, facts=facts))]
+    for name, one in demo.applicants.items():
+        kept = _say(demo, f"{name}_kept" if one.kept else f"{name}_broken")
+        parts += [
+            html.heading(_say(demo, name), 2),
+            html.bullet_list(_asked(demo, one)),
+            interview_html(one.interview),
+            html.paragraph(kept),
+            Markup("<details><summary>{}</summary><pre>{}</pre></details>").format(
+                _say(demo, "receipt"), one.interview.receipt().to_json()
+            ),
+        ]
+    for title, lines in _behind(demo):
+        parts += [html.heading(title, 2), html.bullet_list(lines)]
+    parts.append(html.figure(lambda ax: _draw_risk(demo, ax), _say(demo, "risk_title")))
+    return html.page(_say(demo, "title"), *parts, language=demo.language)
 
 
 def story(demo: Demo) -> list[tuple[str, list[str]]]:
-    """The demo as lines of text under headings, for the terminal: first the applicant, then how
-    the advice came about.
+    """The demo as lines of text under headings, for the terminal: first the people, then how the
+    advice came about.
 
     Returns
     -------
     list
         Headings with their lines, in the order of the report.
     """
-    sentences = InterviewRecord(demo.interview).sentences()
-    turns = [
-        line
-        for turn in demo.turns
-        for line in (f"? {turn.question}", f"> {turn.answer}", f"  {turn.decision}")
+    told = []
+    for name, one in demo.applicants.items():
+        said = InterviewRecord(one.interview).sentences()
+        several = len(said["plans"]) > 1
+        plans = [f"{i}. {text}" if several else text for i, text in enumerate(said["plans"], 1)]
+        kept = _say(demo, f"{name}_kept" if one.kept else f"{name}_broken")
+        decided = [] if one.turns else said["decision"]  # it was the last turn's
+        lines = [*_asked(demo, one), *decided, *plans, *said["standing"], kept]
+        told.append((_say(demo, name), lines))
+    return [*told, *_behind(demo)]
+
+
+def _behind(demo: Demo) -> list[tuple[str, list[str]]]:
+    """How the advice came about, as lines under headings."""
+    promises = [
+        made.words(demo.language)
+        for made in demo.advisor.endings.values()
+        if isinstance(made, Certificate)
     ]
-    plans = [f"{i}. {text}" for i, text in enumerate(sentences["plans"], 1)]
-    became = "worked" if demo.lasts else "failed"  # the applicant is not told
-    became = "all_asked" if demo.interview.question is None else became
     evaluation = _say(demo, "on_test", text=_evaluation(demo))
-    promise = demo.advisor.certificate.words(demo.interview.language)
     return [
-        (_say(demo, "one_applicant"), [_start(demo), *turns]),
-        (_say(demo, "what_told"), [*sentences["decision"], *plans, *sentences["standing"]]),
-        (_say(demo, "rest"), [_say(demo, became)]),
         (_say(demo, "counting"), _units(demo)),
-        (_say(demo, "acting"), [promise, evaluation]),
+        (_say(demo, "acting"), [*promises, evaluation]),
     ]
 
 
 def _say(demo: Demo, key: str, **values: object) -> str:
-    """A sentence of the report in the applicant's language."""
-    return say_summary(f"demo.{key}", demo.interview.language, **values)
+    """A sentence of the report in the language of the interviews."""
+    return say_summary(f"demo.{key}", demo.language, **values)
 
 
-def _start(demo: Demo) -> str:
-    """What is known from the start, in the applicant's language."""
-    schema, language = demo.table.schema, demo.interview.language
-    values = {
-        name: phrases.value(schema[name], demo.facts[name], language) for name in schema.start
-    }
+def _asked(demo: Demo, one: Applicant) -> list[str]:
+    """What is known of a person from the start, and the questions with what was answered."""
+    schema, language = demo.table.schema, demo.language
+    values = {name: phrases.value(schema[name], one.facts[name], language) for name in schema.start}
     facts = [f"{schema[name].said(language).label} {value}" for name, value in values.items()]
-    return _say(demo, "start", facts=", ".join(facts))
+    turns = [
+        line
+        for turn in one.turns
+        for line in (f"? {turn.question}", f"> {turn.answer}", f"  {turn.decision}")
+    ]
+    return [_say(demo, "start", facts=", ".join(facts)), *turns]
 
 
 def _units(demo: Demo) -> list[str]:
     """Each parent or child of the outcome by its label, with the facts that count only with it."""
     blanket = demo.advisor.fitted.blanket
     units = {**blanket.units, **dict.fromkeys(blanket.unattached, ())}
-    language, schema = demo.interview.language, demo.table.schema
-    labels = {feature.name: feature.said(language).label for feature in schema}
+    schema = demo.table.schema
+    labels = {feature.name: feature.said(demo.language).label for feature in schema}
     return [
         _say(demo, "together", fact=labels[head], others=", ".join(labels[name] for name in behind))
         if behind
@@ -271,8 +292,8 @@ def _units(demo: Demo) -> list[str]:
 
 
 def _draw_risk(demo: Demo, ax: "Axes") -> "Axes":
-    """Draw how many of those who act are let down against the cost of asking, for stricter and less
-    strict rules, with labels in the applicant's language.
+    """Draw how many of those who act do so in vain against the cost of asking, for stricter and
+    less strict rules, with labels in the language of the interviews.
 
     Parameters
     ----------
@@ -294,17 +315,20 @@ def _draw_risk(demo: Demo, ax: "Axes") -> "Axes":
 
 def _evaluation(demo: Demo) -> str:
     """How the advisor does on the people of the test part."""
-    test, language = demo.advisor.evaluation_, demo.interview.language
+    test, language = demo.advisor.evaluation_, demo.language
     shares = {
         "end": test.accuracy_end,
         "all": test.accuracy_all,
         "base": test.base_rate or 0.0,
-        "risk": test.risk or 0.0,
+        "saved": test.saved,
     }
     words = {name: phrases.percent(share, language, 1) for name, share in shares.items()}
-    words |= {name: phrases.number(getattr(test, name), language) for name in ("people", "n")}
-    known = _say(demo, "evaluation", saved=phrases.percent(test.saved, language), **words)
-    return f"{known} {_say(demo, 'evaluation_risk' if test.n else 'evaluation_nobody', **words)}"
+    sentences = [_say(demo, "evaluation", people=phrases.number(test.people, language), **words)]
+    for name, told in test.endings.items():
+        wrong = phrases.percent(told.wrong or 0.0, language, 1)
+        n = phrases.number(told.early, language)
+        sentences += [_say(demo, f"evaluation_{name}", n=n, wrong=wrong)] if told.early else []
+    return " ".join(sentences)
 
 
 def write_report(demo: Demo, folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""``edfa demo``: German credit from table to receipt, in the terminal and as a report."""
+"""``edfa demo``: the adult data set from table to receipts, in the terminal and as a report."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,8 +19,8 @@ def demo(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """German credit from table to receipt: fit an advisor, interview one applicant, write a
-    report.
+    """From a table to receipts: fit an advisor, interview one person for each way in which an
+    interview ends early, write a report.
     """
     from edfa.demo import run_demo, story, write_report
     from edfa.writing import check_writable
