@@ -280,11 +280,9 @@ def find_standings(
     path = follow_policy(assessment, rows, assess)
     wishes = [wish[rows] for wish in assessment.wishes.values()]
     usual = path.on_path & ~np.logical_or.reduce(wishes)
-    several = np.bincount(path.person, minlength=len(rows)) > 1
-    looked = usual & (everywhere | ~last)
     levels = {name: level[rows] for name, level in taus.items()}
-    passed = path.passed(levels, k, looked, assess)
-    due = ~looked & (everywhere | path.on_path)
+    passed = path.passed(levels, k, usual, assess)
+    due = ~usual & (everywhere | path.on_path)
     # No certificate lets an ending be told above its ceiling: for these people it stands for the
     # threshold.
     ceiling = np.array([fitted.promise.ceiling_of(name) for name in ending[rows]], dtype=float)
@@ -298,14 +296,13 @@ def find_standings(
     thresholds[asked] = [np.nan if each is None else each.tau for each in made]
     words = _words(watched, thresholds, ending[rows], last)
     words[asked[pending]] = "pending"
+    several = np.bincount(path.person, minlength=len(rows)) > 1
     survival = assessment.plans(k).first_survival[rows]
     lacks = fitted.promise.lacks_final_survival(survival, last & several)
     own_words = _words(np.where(lacks, np.inf, watched), own, ending[rows], last)
     if fitted.promise.covers_everybody:
         own_words[last] = "act"
-    # Of all others it makes no difference.
-    passed |= path.passed(levels, k, usual & ~looked & (words != own_words), assess)
-    words[passed & ~np.isnan(watched)] = "off_path"
+    words[passed] = "off_path"
     for_wishes = ~usual | passed
     status[rows] = np.where(for_wishes, words, own_words)
     tau[rows] = np.where(for_wishes, thresholds, own)
