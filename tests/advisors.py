@@ -17,9 +17,13 @@ PLAIN = Path(__file__).parent / "german_plain.toml"
 FOLDER: Path | None = None  # where the processes of this run share advisors; see conftest.py
 
 
-def promising(fitted, **changes):
-    """A fitted advisor with another promise."""
-    return replace(fitted, promise=replace(fitted.promise, **changes))
+def promising(fitted, ending=(), **changes):
+    """A fitted advisor with another promise; ``ending`` is what changes about being told to act."""
+    endings = tuple(
+        replace(each, **dict(ending)) if each.name == "act" else each
+        for each in fitted.promise.endings
+    )
+    return replace(fitted, promise=replace(fitted.promise, endings=endings, **changes))
 
 
 @cache

@@ -29,7 +29,7 @@ OTHERS_TOLD = {"granted": "they are granted", "nothing": "nothing helps"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class EndingOutcomes:
     """What becomes of people who are told one ending.
 
     Parameters
@@ -97,7 +97,7 @@ class Outcomes:
     changes: float | None = None
     effort: float | None = None
     excess: float | None = None
-    endings: Mapping[str, Told] = field(default_factory=dict)
+    endings: Mapping[str, EndingOutcomes] = field(default_factory=dict)
     loss: Loss = "let_down"
 
     @property
@@ -313,7 +313,7 @@ def _measure(
         "n": n,
         "loss": fitted.promise.ending.loss,
         "endings": {
-            name: _told(records, ends, (ends.ending == name) & some, ended < last, int(some.sum()))
+            name: _measure_ending(records, ends, (ends.ending == name) & some, ended < last, int(some.sum()))
             for name, records in rollout.endings.items()
         },
     }
@@ -334,14 +334,14 @@ def _measure(
     return measures
 
 
-def _told(records: Records, ends: Ends, some: BoolArray, early: BoolArray, size: int) -> Told:
+def _measure_ending(records: Records, ends: Ends, some: BoolArray, early: BoolArray, size: int) -> EndingOutcomes:
     """What becomes of some people (people,) who are told an ending with these records.
 
     ``early`` says who stops before their last question, (people,); ``size`` is the number of people
     among whom they are.
     """
     rows = ends.row[some & early]
-    told = Told(n=int(some.sum()), share=int(some.sum()) / size, early=len(rows))
+    told = EndingOutcomes(n=int(some.sum()), share=int(some.sum()) / size, early=len(rows))
     if not len(rows):
         return told
     wrong = float(np.asarray(records.loss)[rows].mean())

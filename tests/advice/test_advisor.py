@@ -21,14 +21,15 @@ from edfa.advice.evaluation import AdvisorEvaluation
 from edfa.advice.factory import new_predictor
 from edfa.advice.promise import roll_out
 from edfa.advice.standing import follow_policy
+from edfa.certification.endings import stop_endings
 from edfa.errors import DataError, SettingError, UnknownNameError
 from edfa.predictors.base import UnfittedError
 from edfa.recourse import find_recourse
 
-SURVIVAL = {"policy": "survival", "searcher": "survival", "signal": "survival"}
+# German has too few people for the promise of three endings.
 SETS = {
-    "german": ({}, {"threshold": "balanced"}),
-    "german lasting": ({}, {"threshold": "balanced", **SURVIVAL}),
+    "german": ({}, {"loss": "let_down", "threshold": "balanced"}),
+    "german lasting": ({}, {"loss": "let_down", "threshold": "balanced", "signal": "survival"}),
     "adult": ({"cap": 5_000}, {"threshold": "balanced"}),
     "heloc": ({"cap": 5_000}, {"threshold": "balanced"}),
 }
@@ -79,7 +80,7 @@ def test_from_table_to_interviews_elsewhere(name, load_real, tmp_path):
 
 
 def _held(advisor, table, person):
-    """One whole interview: at which step its rule stops, what was asked, and the receipt."""
+    """One whole interview: at which step it ends and how, what was asked, and the receipt."""
     asked, stopped, step = [], None, 0
     for step, interview in enumerate(walk(begin(advisor, person), person)):
         question = interview.question
@@ -91,24 +92,26 @@ def _held(advisor, table, person):
             assert not changed & set(table.schema.sensitive)
             assert all(table.schema[feature].change != "frozen" for feature in changed)
             assert plan.reached == table.schema.favourable
-        if stopped is None and interview.standing.status == "act":
-            stopped = step
+        if stopped is None and interview.standing.promised:
+            stopped = step, interview.standing.status
     return (stopped, step), [asked, json.loads(interview.receipt(time="then").to_json())]
 
 
 def _stops_as_certified(advisor, table, stopped):
-    """An interview says "act" first exactly where the certified rule stops these people's runs
+    """An interview tells an ending first exactly where the certified rules stop these people's runs
     early.
     """
-    records = roll_out(advisor.fitted, table.test.X[: len(stopped)]).records
-    stops = advisor.certificate.stop(records)
-    early = [None if act is None or act == last else act for act, last in stopped]
-    last = [last for _, last in stopped]
+    records = roll_out(advisor.fitted, table.test.X[: len(stopped)]).endings
+    ends = stop_endings(records, {n: made.tau for n, made in advisor.endings.items()})
+    early = [None if told is None or told[0] == last else told for told, last in stopped]
     expected = [
-        int(step) if triggered and step < end else None
-        for step, triggered, end in zip(stops.step, stops.triggered, last, strict=True)
+        (int(step), ending) if ending is not None and step < end else None
+        for step, ending, (_, end) in zip(
+            records["act"].step[ends.row], ends.ending, stopped, strict=True
+        )
     ]
     assert early == expected
+    assert any(early)
 
 
 def test_measures_itself_as_one_would_by_hand():
@@ -217,17 +220,22 @@ def test_who_could_have_acted_before_is_found_at_whatever_step(searcher):
     assert np.bincount(path.person).max() > 2
     earlier = np.append(path.person[1:] == path.person[:-1], False)
     each, person = assess(path.X[earlier]), path.person[earlier]
-    signal = each.signal(3)
-    found = set()
-    for tau in np.unique(signal[~np.isnan(signal)])[[0, 1, 5, -2]]:
-        stops = np.zeros(len(facts), dtype=bool)
-        stops[person[each.refused & (signal <= tau)]] = True
-        asked = np.arange(len(facts)) % 3 > 0
-        assert np.array_equal(
-            path.passed(np.full(len(facts), tau), 3, asked, assess), stops & asked
-        )
-        found.add(int(stops.sum()))
-    assert len(found) > 2
+    signals = each.signals(3)
+    assert [*signals] == ["granted", "act", "nothing"]
+    distinct = {n: np.unique(signal[~np.isnan(signal)]) for n, signal in signals.items()}
+    found, asked = set(), np.arange(len(facts)) % 3 > 0
+    for rank in (0, 1, 5, -2):
+        tau = {n: levels[min(rank, len(levels) - 1)] for n, levels in distinct.items()}
+        for names in (["granted"], ["act"], ["nothing"], [*signals]):
+            levels = {n: tau[n] if n in names else np.nan for n in signals}
+            stops = np.zeros(len(facts), dtype=bool)
+            for name in names:
+                stops[person[signals[name] <= tau[name]]] = True
+            everybodys = {n: np.full(len(facts), level) for n, level in levels.items()}
+            assert np.array_equal(path.passed(everybodys, 3, asked, assess), stops & asked)
+            found.add((*names, int(stops.sum())))
+
+    assert len(found) > 8
 
 
 def test_whether_the_rule_stops_is_worked_out_once(monkeypatch):
@@ -243,10 +251,10 @@ def test_whether_the_rule_stops_is_worked_out_once(monkeypatch):
     facts = np.where(fitted.relevant, rows, np.float32(np.nan))
     facts[::2, ~fitted.background.start] = np.nan
     look, seen = Assessment.of(fitted, facts), Assessment.of(fitted, facts)
-    stops = [look.stops(0.5, 3) for _ in range(3)]
+    stops = [look.stops({"act": 0.5}, 3) for _ in range(3)]
     assert len(calls) == 1
     seen.plans(3)
-    assert np.array_equal(seen.stops(0.5, 3), stops[0])
+    assert np.array_equal(seen.stops({"act": 0.5}, 3), stops[0])
     assert len(calls) == 2
     assert stops[0].any()
 

@@ -208,7 +208,7 @@ def with_taus(**taus):
         else replace(part, status="data_limited", tau=None)
         for label, tau in taus.items()
     }
-    return promising(made.fitted, certificate=GroupCertificates(parts))
+    return promising(made.fitted, ending={"certificate": GroupCertificates(parts)})
 
 
 def test_who_relies_on_which_certificate():
@@ -247,21 +247,21 @@ def test_the_strictest_threshold_must_have_been_tested_in_every_group():
         fitted.promise.certificates["none"], anchor=0.2
     )  # nothing below .2 was tested there
     parts = {"none": late, "yes": fitted.promise.certificates["yes"]}
-    fitted = promising(fitted, certificate=GroupCertificates(parts))
+    fitted = promising(fitted, ending={"certificate": GroupCertificates(parts)})
     assert fitted.certificate_for(None) is None
     assert fitted.certificate_for("none").tau == 0.3
 
 
 def test_without_groups_everybody_has_the_same_certificate():
-    fitted = promising(by_telephone().fitted, groups=None, certificate=None)
+    fitted = promising(by_telephone().fitted, groups=None, ending={"certificate": None})
     assert fitted.certificate_for(None) is None
     certificate = replace(
         by_telephone().certificates["yes"], group=None, status="certified", tau=0.2
     )
-    pooled = promising(fitted, certificate=certificate)
+    pooled = promising(fitted, ending={"certificate": certificate})
     assert pooled.certificate_for("yes") == pooled.certificate_for(None) == certificate
     assert pooled.tau_for(np.array(["yes", None], dtype=object)).tolist() == [0.2, 0.2]
-    refused = promising(pooled, certificate=replace(certificate, status="risk_limited"))
+    refused = promising(pooled, ending={"certificate": replace(certificate, status="risk_limited")})
     assert refused.certificate_for("yes") is None
     assert pooled.group_of(np.zeros((2, 20), dtype=np.float32)).tolist() == [None, None]
 

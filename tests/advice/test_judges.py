@@ -56,7 +56,7 @@ def test_after_the_last_question_nearly_all_models_must_accept_a_plan(fitted, re
     X = edfa.load("german").test.X  # noqa: N806
     held = promising(fitted, reference=reference)
     plans = ask(held, X, n_jobs=1)[1]
-    records = judge_plans(held, plans, X)
+    records = judge_plans(held, plans, X)["act"]
     last = np.append(records.person[1:] != records.person[:-1], True)
     survival = np.ones(len(last))
     survival[plans.legal] = plans.survival[plans.first[plans.legal]]
@@ -77,5 +77,5 @@ def test_who_is_asked_nothing_is_no_hard_case(fitted):
         rules=held.operator_rules,
         desired_class=1,
     )
-    records = judge_plans(held, alone, edfa.load("german").test.X)
+    records = judge_plans(held, alone, edfa.load("german").test.X)["act"]
     assert records.signal[records.legal].max() <= 1

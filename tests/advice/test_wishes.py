@@ -359,7 +359,7 @@ def test_wishes_that_make_no_sense_are_errors():
         with pytest.raises(error, match=message):
             find_certificate(fitted("trajectory_end"), wishes)
     with pytest.raises(DataError, match="no certificate yet"):
-        find_certificate(promising(fitted(), certificate=None), State(()))
+        find_certificate(promising(fitted(), ending={"certificate": None}), State(()))
 
 
 def test_where_nobody_is_refused_nothing_is_promised():
@@ -384,7 +384,7 @@ def grouped():
         "yes": replace(own, group="yes"),
         "none": replace(own, group="none", status="data_limited"),
     }
-    return promising(fitted(), groups="own_telephone", certificate=GroupCertificates(parts))
+    return promising(fitted(), groups="own_telephone", ending={"certificate": GroupCertificates(parts)})
 
 
 def test_promises_to_a_group_come_from_its_people_alone():

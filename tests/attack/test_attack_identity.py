@@ -193,12 +193,12 @@ def test_a_certificate_of_another_advisor_tells_nobody_to_act():
         replace(foreign, advisor=""),
         replace(tiny().certificate, signal="uncertainty"),
     ):
-        assert promising(fitted, certificate=certificate).certificate_for(None) is None
-        assert np.isnan(promising(fitted, certificate=certificate).tau_for(nobody)).all()
+        assert promising(fitted, ending={"certificate": certificate}).certificate_for(None) is None
+        assert np.isnan(promising(fitted, ending={"certificate": certificate}).tau_for(nobody)).all()
     groups = edfa.certification.GroupCertificates(
         {"yes": replace(foreign, group="yes"), "no": replace(foreign, group="no")}
     )
-    grouped = promising(fitted, groups="telephone", certificate=groups)
+    grouped = promising(fitted, groups="telephone", ending={"certificate": groups})
     assert [grouped.certificate_for(group) for group in ("yes", "no", None)] == [None] * 3
 
 
