@@ -25,7 +25,7 @@ from edfa.errors import ColumnError, DataError, MismatchError, SettingError
 LEVELS = {"alpha": 0.2, "delta": 0.05, "target": "early"}
 RISK = {"calm": 0.4, "risky": 0.8}  # a plan made at signal u fails with this times u
 TINY = 1e-18  # a survival below one half of which nobody is: the ceiling is 1
-ANYBODY = Promise(Ending(signal="survival"), min_survival=TINY)
+ANYBODY = Promise((Ending(signal="survival"),), min_survival=TINY)
 POOLED = SimpleNamespace(promise=ANYBODY, rules=edfa.Rules(), user_model="")
 BY_GROUP = SimpleNamespace(
     promise=replace(ANYBODY, groups="kind"), rules=edfa.Rules(), user_model=""
@@ -53,6 +53,12 @@ def draw(n, seed):
     )
 
 
+def certify_kinds(records, dry):
+    """The certificates of each kind for being told to act, the only ending."""
+    made = certify_groups(BY_GROUP, {"act": records}, {"act": dry})
+    return {kind: parts["act"] for kind, parts in made.items()}
+
+
 def true_risk(kind, tau):
     """Of people who act at a signal of at most tau: the mean of u over [0, tau] is tau / 2."""
     return RISK[kind] * min(tau, 1.0) / 2
@@ -63,10 +69,10 @@ def test_one_certificate_for_all_breaks_its_promise_to_a_group_and_one_each_keep
     dry, wrong = draw(1_000, 10_000), {"pooled": 0, "calm": 0, "risky": 0}
     for seed in range(60):
         records = draw(1_500, seed)
-        pooled = certify_groups(POOLED, records, dry)[None]
+        pooled = certify_groups(POOLED, {"act": records}, {"act": dry})[None]["act"]
         assert pooled.certified
         wrong["pooled"] += true_risk("risky", pooled.tau) > 0.2
-        own = certify_groups(BY_GROUP, records, dry)
+        own = certify_kinds(records, dry)
         for kind in RISK:
             wrong[kind] += own[kind].certified and true_risk(kind, own[kind].tau) > 0.2
         assert own["risky"].certified
@@ -80,7 +86,7 @@ def test_one_certificate_for_all_breaks_its_promise_to_a_group_and_one_each_keep
 
 def test_a_group_is_certified_from_its_own_people_and_its_own_anchor_alone():
     dry, records = draw(800, 1), draw(900, 2)
-    certificates = certify_groups(BY_GROUP, records, dry)
+    certificates = certify_kinds(records, dry)
     anchors = set()
     for kind in RISK:
         theirs, tried = (
@@ -100,11 +106,11 @@ def test_a_group_is_certified_from_its_own_people_and_its_own_anchor_alone():
 def test_a_group_too_small_or_unknown_to_training_has_no_certificate():
     dry, records = draw(800, 1), draw(900, 2)
     few = records.take((records.group != "risky") | (records.person < 12))
-    certificates = GroupCertificates(certify_groups(BY_GROUP, few, dry))
+    certificates = GroupCertificates(certify_kinds(few, dry))
     assert certificates["calm"].certified
     assert not certificates["risky"].certified
     assert "No certificate in group 'risky'" in certificates.sentence
-    alone = certify_groups(BY_GROUP, records, dry.take(dry.group == "calm"))
+    alone = certify_kinds(records, dry.take(dry.group == "calm"))
     assert (
         alone["risky"].anchor == 1.0
     )  # nobody to choose an anchor on: the loosest rule alone is tested, and fails
@@ -115,9 +121,8 @@ def test_a_group_too_small_or_unknown_to_training_has_no_certificate():
 def by_telephone():
     """German credit with a certificate for people with a telephone, and one for people without."""
     settings = {"threshold": "balanced", "groups": "own_telephone", "reference": "trajectory_end"}
-    return edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=30), **settings).fit(
-        edfa.load("german")
-    )
+    model = edfa.SubsetXGB(n_estimators=30)
+    return edfa.Advisor(predictor=model, loss="let_down", **settings).fit(edfa.load("german"))
 
 
 def test_an_advisor_has_a_certificate_for_each_group_and_none_for_all():
@@ -134,7 +139,7 @@ def test_an_advisor_has_a_certificate_for_each_group_and_none_for_all():
         _ = advisor.certificate
     fitted = advisor.fitted
     records = roll_out(fitted, table.calibration.X).records
-    dry = dry_run(fitted, 0, 1)[fitted.promise.reference]
+    dry = dry_run(fitted, 0, 1)[fitted.promise.reference]["act"]
     theirs = records.take(
         np.isin(records.person, np.flatnonzero(table.calibration.frame["own_telephone"] == "yes"))
     )

@@ -144,9 +144,12 @@ AT_ONCE = {
 """Only the start set is known: what matters and is not known costs 2."""
 
 
-@pytest.mark.parametrize("target", ["early", "all"])
-def test_nothing_asked_is_nothing_promised(target):
-    made = edfa.Advisor(**MODEL, **AT_ONCE, reference="trajectory_end", target=target).fit(TABLE)
+@pytest.mark.parametrize(
+    ("loss", "target"), [("in_vain", "early"), ("let_down", "early"), ("let_down", "all")]
+)
+def test_nothing_asked_is_nothing_promised(loss, target):
+    settings = {"reference": "trajectory_end", "loss": loss, "target": target}
+    made = edfa.Advisor(**MODEL, **AT_ONCE, **settings).fit(TABLE)
     certificate = made.certificate
     assert certificate.n > 30  # people with a plan, none of whom can fail at their only step
     assert not certificate.certified
@@ -156,6 +159,8 @@ def test_nothing_asked_is_nothing_promised(target):
     )
     assert "es wird nichts gefragt" in certificate.words("de")
     assert (made.evaluation_.n, made.fitted.certificate_for(None)) == (0, None)
+    assert not any(each.certified or each.asked for each in made.endings.values())
+    assert {told.n for told in made.evaluation_.endings.values()} == {0}
     assert advisor().certificate.asked
 
 
@@ -177,15 +182,17 @@ def at_once(n, lost, reference):
 @pytest.mark.parametrize("reference", ["retrained", "all_features"])
 @pytest.mark.parametrize("target", ["early", "all"])
 def test_people_who_act_at_once_are_promised_what_can_be_broken(reference, target):
-    promise = Promise(Ending(signal="survival", target=target), reference=reference)
-    certifier = choose_certifier(SimpleNamespace(promise=promise), at_once(300, 15, reference), 200)
+    ending = Ending(signal="survival", target=target)
+    promise = Promise((ending,), reference=reference)
+    fitted = SimpleNamespace(promise=promise)
+    certifier = choose_certifier(fitted, ending, at_once(300, 15, reference), 200, promise.ceiling)
     assert certifier.target == "act"
     certified = certifier.certificate_for(at_once(200, 10, reference))
     assert certified.certified
     assert (certified.risk, certified.tau) == (0.05, 0.5)
     assert not certifier.certificate_for(at_once(200, 60, reference)).complete
     same_end = SimpleNamespace(promise=replace(promise, reference="trajectory_end"))
-    vacuous = choose_certifier(same_end, at_once(300, 0, "trajectory_end"), 200)
+    vacuous = choose_certifier(same_end, ending, at_once(300, 0, "trajectory_end"), 200)
     assert vacuous.target == "early"
     assert not vacuous.certificate_for(at_once(200, 0, "trajectory_end")).certified
 
@@ -193,8 +200,9 @@ def test_people_who_act_at_once_are_promised_what_can_be_broken(reference, targe
 def test_where_nobody_of_the_training_people_acts_the_loosest_rule_alone_is_tested():
     silent = replace(at_once(100, 0, "trajectory_end"), signal=np.full(100, 0.9))
     for signal, anchor in (("survival", 0.5), ("uncertainty", np.inf)):
-        fitted = SimpleNamespace(promise=Promise(Ending(signal=signal)))
-        certifier = choose_certifier(fitted, silent, 100)
+        promise = Promise((Ending(signal=signal),))
+        fitted = SimpleNamespace(promise=promise)
+        certifier = choose_certifier(fitted, promise.ending, silent, 100, promise.ceiling)
         assert (certifier.target, certifier.anchor) == ("early", anchor)
         certificate = certifier.certificate_for(silent)
         assert not certificate.certified
@@ -276,9 +284,11 @@ def test_who_judges_learnt_from_is_known_again_by_what_is_known():
 
 def test_plans_are_replayed_once_for_each_promise(monkeypatch):
     calls = []
-    once = promise.replay
+    once = promise.replay_endings
     monkeypatch.setattr(
-        promise, "replay", lambda *a, **k: calls.append(k["against"].reference) or once(*a, **k)
+        promise,
+        "replay_endings",
+        lambda *a, **k: calls.append(k["against"].reference) or once(*a, **k),
     )
     edfa.Advisor(**MODEL, reference="retrained").fit(TABLE)
     assert calls == ["retrained"] * 3  # training people, calibration people, test people
