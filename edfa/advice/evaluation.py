@@ -313,7 +313,9 @@ def _measure(
         "n": n,
         "loss": fitted.promise.ending.loss,
         "endings": {
-            name: _measure_ending(records, ends, (ends.ending == name) & some, ended < last, int(some.sum()))
+            name: _measure_ending(
+                records, ends, (ends.ending == name) & some, ended < last, int(some.sum())
+            )
             for name, records in rollout.endings.items()
         },
     }
@@ -334,7 +336,9 @@ def _measure(
     return measures
 
 
-def _measure_ending(records: Records, ends: Ends, some: BoolArray, early: BoolArray, size: int) -> EndingOutcomes:
+def _measure_ending(
+    records: Records, ends: Ends, some: BoolArray, early: BoolArray, size: int
+) -> EndingOutcomes:
     """What becomes of some people (people,) who are told an ending with these records.
 
     ``early`` says who stops before their last question, (people,); ``size`` is the number of people

@@ -114,7 +114,9 @@ def test_what_is_not_certified_is_never_promised():
     fitted = german().fitted
     not_certified = replace(fitted.promise.certificate, status="data_limited", tau=-math.inf)
     for certificate, status in ((not_certified, "not_certified"), (None, "not_certified")):
-        held = Interview(promising(fitted, ending={"certificate": certificate})).begin({**START, **REFUSED})
+        held = Interview(promising(fitted, ending={"certificate": certificate})).begin(
+            {**START, **REFUSED}
+        )
         assert held.standing.status == status
         assert held.certificate is None
         assert held.receipt().certificate == ""

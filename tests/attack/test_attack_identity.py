@@ -194,7 +194,9 @@ def test_a_certificate_of_another_advisor_tells_nobody_to_act():
         replace(tiny().certificate, signal="uncertainty"),
     ):
         assert promising(fitted, ending={"certificate": certificate}).certificate_for(None) is None
-        assert np.isnan(promising(fitted, ending={"certificate": certificate}).tau_for(nobody)).all()
+        assert np.isnan(
+            promising(fitted, ending={"certificate": certificate}).tau_for(nobody)
+        ).all()
     groups = edfa.certification.GroupCertificates(
         {"yes": replace(foreign, group="yes"), "no": replace(foreign, group="no")}
     )
