@@ -5,6 +5,7 @@ from another one.
 import json
 import shutil
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -73,10 +74,11 @@ DECIDE = {  # what decides an answer, where it is written, and how it is changed
     "the threshold": (MANIFEST, put("predictor", "threshold", value=0.9)),
     "what the threshold is about": (MANIFEST, put("predictor", "favourable", value=0)),
     "the budget": (MANIFEST, put("settings", "budget", value=1.0)),
-    "the signal": (MANIFEST, put("signal", value="uncertainty")),
+    "the signal": (MANIFEST, put("signals", "act", value="uncertainty")),
+    "the signal of who is granted": (MANIFEST, put("signals", "granted", value="uncertainty")),
+    "what counts as a broken promise": (MANIFEST, put("settings", "loss", value="let_down")),
     "the reference": (MANIFEST, put("reference", value="retrained")),
     "the floor of survival": (MANIFEST, put("settings", "min_survival", value=0.0)),
-    "the floor of need": (MANIFEST, put("settings", "min_need", value=0.5)),
     "a setting of the searcher": (MANIFEST, lambda m: m["searcher"]["settings"].update(seed=9)),
     "a setting of the policy": (MANIFEST, lambda m: m["policy"]["settings"].update(n_draws=2)),
     "a version": (MANIFEST, lambda m: m["made_with"].update(numpy="1.0")),
@@ -108,7 +110,8 @@ PARTS = ("model", "committee", "judges", "policy")
 
 
 @pytest.mark.parametrize(
-    "part", [*PARTS, "model/own_1.ubj", "train.parquet", "calibration.safetensors"]
+    "part",
+    [*PARTS, "model/own_1.ubj", "train.parquet", "calibration.safetensors", "outlook.safetensors"],
 )
 def test_parts_of_another_advisor_are_refused(part, folders, copy, tmp_path):
     """The other one has other trees, and (like this one) valid hashes of its own."""
@@ -162,26 +165,26 @@ def test_trees_that_are_outside_the_identity_are_not_in_the_folder(tmp_path):
 
 
 def test_promises_of_another_advisor_are_refused(folders, copy):
-    for name in ("certificate.json", "evaluation.json"):
+    endings = ("certificate.json", "certificate_granted.json", "certificate_nothing.json")
+    for name in (*endings, "evaluation.json"):
         own = (copy / name).read_bytes()
         shutil.copy(folders / "other" / name, copy / name)
         rehash(copy)
         with pytest.raises(UnreadableError, match="of another advisor"):
             Advisor.load(copy)
         (copy / name).write_bytes(own)
-    for entry, value in {
-        "signal": "uncertainty",
-        "reference": "retrained",
-        "group": "women",
-    }.items():
-        own = (copy / "certificate.json").read_bytes()
-        edit_json(copy / "certificate.json", put(entry, value=value))
+    changes = {"signal": "uncertainty", "reference": "retrained", "group": "women", "loss": "missed"}
+    for name, (entry, value) in product(endings, changes.items()):
+        if (name, entry) == ("certificate_nothing.json", "loss"):
+            continue
+        own = (copy / name).read_bytes()
+        edit_json(copy / name, put(entry, value=value))
         rehash(copy)
         with pytest.raises(UnreadableError, match="of another advisor"):
             Advisor.load(copy)
-        (copy / "certificate.json").write_bytes(own)
+        (copy / name).write_bytes(own)
     rehash(copy)
-    assert Advisor.load(copy).certificate == tiny().certificate
+    assert Advisor.load(copy).endings == tiny().endings
 
 
 def test_a_certificate_of_another_advisor_tells_nobody_to_act():

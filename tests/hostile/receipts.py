@@ -90,6 +90,7 @@ def small() -> edfa.Advisor:
         predictor=model,
         searcher="nearest",
         reference="trajectory_end",
+        loss="let_down",
         target="all",
         alpha=0.4,
         committee=0,
