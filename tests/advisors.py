@@ -4,7 +4,7 @@ process; and people to ask.
 
 import json
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -34,17 +34,17 @@ def plain_german():
     return edfa.Table.from_frame(edfa.load("german").frame, edfa.Schema.read(PLAIN), name="german")
 
 
-def shared(name, **settings):
-    """An advisor on German credit, decided at the base rate, so that a good share is refused.
+def shared(name, table=partial(edfa.load, "german"), **settings):
+    """An advisor on German credit or another set, decided at the base rate, so that a good share is
+    refused.
 
     The first process that asks for ``name`` fits and saves it, the others load it.
     """
     folder = FOLDER / "advisors" / name
     with FileLock(FOLDER / f"{name}.lock"):
         if not folder.exists():
-            edfa.Advisor(threshold="balanced", **{"loss": "let_down"} | settings).fit(
-                edfa.load("german")
-            ).save(folder)
+            made = edfa.Advisor(threshold="balanced", **{"loss": "let_down"} | settings)
+            made.fit(table()).save(folder)
     return edfa.Advisor.load(folder)
 
 
@@ -111,6 +111,19 @@ def seeing_all():
     """The same, with a promise about the model that sees every feature."""
     model = edfa.SubsetXGB(n_estimators=40)
     return shared("seeing_all", predictor=model, reference="all_features")
+
+
+@cache
+def adults():
+    """Enough people for the promise of three endings."""
+    return edfa.load("adult", cap=6000)
+
+
+@cache
+def ending():
+    """The default advisor of these, with a promise about each ending of an interview."""
+    model = edfa.SubsetXGB(n_estimators=40)
+    return shared("ending", adults, predictor=model, loss="in_vain", reference="trajectory_end")
 
 
 def config(folder, **settings):
