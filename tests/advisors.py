@@ -4,7 +4,7 @@ process; and people to ask.
 
 import json
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -34,9 +34,9 @@ def plain_german():
     return edfa.Table.from_frame(edfa.load("german").frame, edfa.Schema.read(PLAIN), name="german")
 
 
-def shared(name, table=partial(edfa.load, "german"), **settings):
-    """An advisor on German credit or another set, decided at the base rate, so that a good share is
-    refused.
+def shared(name, table=None, **settings):
+    """An advisor on German credit, or what ``table()`` loads, decided at the base rate, so that a
+    good share is refused.
 
     The first process that asks for ``name`` fits and saves it, the others load it.
     """
@@ -44,7 +44,7 @@ def shared(name, table=partial(edfa.load, "german"), **settings):
     with FileLock(FOLDER / f"{name}.lock"):
         if not folder.exists():
             made = edfa.Advisor(threshold="balanced", **{"loss": "let_down"} | settings)
-            made.fit(table()).save(folder)
+            made.fit(table() if table else edfa.load("german")).save(folder)
     return edfa.Advisor.load(folder)
 
 
@@ -68,7 +68,7 @@ def surviving():
     return shared("surviving", predictor=edfa.SubsetXGB(n_estimators=40))
 
 
-def ending(**tau):
+def made_up_endings(**tau):
     """German credit with three endings, whose certificates are made up: see ``with_endings``."""
     settings = {"loss": "in_vain", "reference": "trajectory_end", "rules": edfa.Rules(max_effort=1)}
     advisor = shared("endings", predictor=edfa.SubsetXGB(n_estimators=40), **settings)

@@ -556,7 +556,7 @@ def standing(standing: "Standing", language: str = "en", *, left: int | None = N
     several, status = left is not None, standing.status
     if several and status == "ask":
         return say(f"standing.ask_{standing.ending or 'nothing'}", language, left)
-    key = "granted_early" if standing.promised and status == "granted" else status
+    key: str = "granted_early" if standing.promised and status == "granted" else status
     if several and (status == "no_plan" or (status == "pending" and standing.ending != "act")):
         key = {"no_plan": "none_found", "pending": "pending_ending"}[status]
     why = ["passed_ending" if several and name == "passed" else name for name in deviations]

@@ -173,7 +173,12 @@ def test_promises_of_another_advisor_are_refused(folders, copy):
         with pytest.raises(UnreadableError, match="of another advisor"):
             Advisor.load(copy)
         (copy / name).write_bytes(own)
-    changes = {"signal": "uncertainty", "reference": "retrained", "group": "women", "loss": "missed"}
+    changes = {
+        "signal": "uncertainty",
+        "reference": "retrained",
+        "group": "women",
+        "loss": "missed",
+    }
     for name, (entry, value) in product(endings, changes.items()):
         if (name, entry) == ("certificate_nothing.json", "loss"):
             continue

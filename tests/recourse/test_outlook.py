@@ -66,7 +66,9 @@ def test_effort_is_that_of_each_ones_own_first_plan():
     train, model = world(KINDS, SIZES, 3, 2, CHANGES)
     outlook = look(train, model, np.ones(4, dtype=bool), 1)
     background = Background.of(train, model)
-    for row, stuck, effort in zip(train.X[::7], outlook.stuck[::7], outlook.effort[::7], strict=True):
+    for row, stuck, effort in zip(
+        train.X[::7], outlook.stuck[::7], outlook.effort[::7], strict=True
+    ):
         plans = find_recourse(People(row[None], background), finder(train), desired_class=1)
         assert effort == (plans.effort[0] if len(plans) else 0)
         assert not (stuck and len(plans))
@@ -96,7 +98,9 @@ def test_chance_is_the_share_of_all_that_may_be_who_are_decided_so(seed, known, 
 @pytest.mark.parametrize("most", [1, 5])
 def test_chance_does_not_depend_on_how_people_are_batched(most, monkeypatch):
     train, model = world(KINDS, SIZES, 1, 2)
-    people = People(partly(train, np.array([True, False, False, True])), Background.of(train, model))
+    people = People(
+        partly(train, np.array([True, False, False, True])), Background.of(train, model)
+    )
     completions = Completions.of(train)
     whole = completions.chance(people, 1)
     monkeypatch.setattr("edfa.recourse.survival.PEOPLE_PER_CALL", most)

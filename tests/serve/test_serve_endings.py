@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import cache
 
 import pytest
-from advisors import begin, ending, words
+from advisors import begin, made_up_endings, words
 from pages_at_work import KEY, LETTERS, TRIAL, read, send
 from starlette.testclient import TestClient
 
@@ -36,13 +36,13 @@ def always(name):
     """Whoever is refused is told to act, or that nothing helps; for the ending "granted" whoever is
     not is told so.
     """
-    return ending(granted=1.0 if name == "granted" else -1.0, act=1.0, nothing=1.0)
+    return made_up_endings(granted=1.0 if name == "granted" else -1.0, act=1.0, nothing=1.0)
 
 
 @cache
 def never():
     """The same advisor, which tells nobody anything before the end."""
-    return ending(granted=-1.0, act=-1.0, nothing=-1.0)
+    return made_up_endings(granted=-1.0, act=-1.0, nothing=-1.0)
 
 
 @cache
@@ -186,7 +186,7 @@ def test_a_receipt_names_the_ending_and_is_compared_in_all_of_it(name):
         forged = advisor.verify(replace(receipt, **change))
         assert not forged.holds
         assert any(part.part.startswith(next(iter(change))) for part in forged.differences)
-    other = ending(granted=0.1, act=0.1, nothing=0.1)
+    other = made_up_endings(granted=0.1, act=0.1, nothing=0.1)
     assert not other.verify(receipt).holds, "another certificate, another promise"
 
 

@@ -125,7 +125,7 @@ def test_interviews_are_told_what_the_rules_of_all_endings_say():
     verdict, and whoever goes on is promised nothing.
     """
     seen, advisor = Counter(), ending()
-    for person, facts in enumerate(words(adults())[:some(200)]):
+    for person, facts in enumerate(words(adults())[: some(200)]):
         rows, over = rows_of(person), None
         for step, held in enumerate(walk(begin(advisor, facts), facts)):
             standing, row = held.standing, rows[step]
@@ -296,7 +296,7 @@ def test_a_state_has_certificates_of_its_own():
 def test_who_tells_out_of_order_is_under_the_certificates_of_their_state():
     second, seen = path()[1], Counter()
     made = find_certificate(fitted(), states()["out of order"])
-    for person in words(adults())[:some(200)]:
+    for person in words(adults())[: some(200)]:
         if second not in person:
             continue
         held = begin(ending(), person).answer({second: person[second]})
