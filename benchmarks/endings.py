@@ -63,13 +63,14 @@ class Case(NamedTuple):
 
 
 def cases() -> Iterator[Case]:
-    """Every case: the endings by reference, without a price of effort, and the promise that there was before."""
-    for name in SETS:
-        for seed in SEEDS:
-            yield Case(name, seed, "trajectory_end", 0.0)
-            yield Case(name, seed, "trajectory_end", 0.0, "let_down")
-            for reference in REFERENCES:
-                yield Case(name, seed, reference, 1.0)
+    """Every case: what a user gets, without a price of effort, the promise that there was before, each reference."""
+    for reference, effort, loss in (
+        ("auto", 1.0, "in_vain"),
+        ("trajectory_end", 0.0, "in_vain"),
+        ("trajectory_end", 0.0, "let_down"),
+        *((name, 1.0, "in_vain") for name in REFERENCES),
+    ):
+        yield from (Case(name, seed, reference, effort, loss) for name in SETS for seed in SEEDS)
 
 
 def run(case: Case) -> None:
@@ -91,6 +92,7 @@ def run(case: Case) -> None:
     end = decide_at_end(plans, Against())
     vain = in_vain(end, end, fitted.favourable)[ends.row]
     figures: dict[str, Any] = {
+        "reference": fitted.promise.reference,
         "cost": result.cost,
         "cost_end": result.cost_end,
         "effort": float(effort[told].mean()) if told.any() else None,
@@ -221,6 +223,27 @@ def told_rows() -> Iterator[list[str]]:
             yield row
 
 
+def default_rows() -> Iterator[list[str]]:
+    """What a user gets who sets nothing: a row a set, seeds side by side; that table is in the README."""
+
+    def percent(cells: list[dict[str, Any]], ending: str) -> str:
+        """Shares of people, and how many of those told early were told wrongly, in percent."""
+        parts = [cell["endings"][ending] for cell in cells]
+        wrong = ["–" if p["wrong"] is None else f"{100 * p['wrong']:.0f}" for p in parts]
+        shares = [f"{100 * part['share']:.0f}" for part in parts]
+        return f"{', '.join(shares)} ({', '.join(wrong)})"
+
+    for name in SETS:
+        cells = of(name, reference="auto", effort=1.0)
+        yield [
+            name,
+            ", ".join(f"{cell['cost']:.1f} of {cell['cost_end']:.0f}" for cell in cells),
+            *(percent(cells, ending) for ending in ENDINGS),
+            ", ".join("–" if c["excess"] is None else f"{100 * c['excess']:.0f}" for c in cells),
+            ", ".join(REFERENCES[cell["reference"]] for cell in cells),
+        ]
+
+
 def cost_rows() -> Iterator[list[str]]:
     """Cost over all people, before and now, with and without a price of effort."""
     for name in SETS:
@@ -324,6 +347,20 @@ def render() -> None:
         table(
             ["set", "held against", *ENDINGS, "cost", "everything", "excess", "effort"],
             list(told_rows()),
+        ),
+        "## What an advisor does by default",
+        '`Advisor(threshold="balanced")`, nothing else set. Cost of questions, over all people; share of all people who '
+        "are told each ending, in percent (of those told before their last question, how many wrongly); excess, in "
+        "percent; what it chose to hold its promises against; by seed.",
+        table(
+            [
+                "set",
+                "cost, of all questions",
+                *(f"{e} (wrong)" for e in ENDINGS),
+                "excess",
+                "promised by",
+            ],
+            list(default_rows()),
         ),
         "## Are the promises kept?",
         "Certified cells in which anybody was told so early; how many test parts are above what was promised (a true "

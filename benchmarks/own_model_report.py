@@ -284,20 +284,6 @@ def made_with(lines: Sequence[Line]) -> str:
     return f"Seeds {', '.join(map(str, seeds))}; computed with {' and '.join(versions)}."
 
 
-def without_need(cells: Sequence[Line], alphas: Sequence[float]) -> list[str]:
-    """The same promise where anybody may be told to act whose view is refused; nothing if it was not measured."""
-    if not cells:
-        return []
-    head = "### The same with `min_need=0`"
-    text = f"Whoever the distilled model refuses may be told to act, though the model may grant most completions. {made_with(cells)}"
-    return [
-        head,
-        text,
-        table(["bar", "asked", "measured"], promise_bars(cells, alphas)),
-        promise_table(cells, alphas),
-    ]
-
-
 def failures(lines: Sequence[Line]) -> str:
     """Cells that went wrong, each with its error."""
     wrong = [line for line in lines if "error" in line]
@@ -307,8 +293,8 @@ def failures(lines: Sequence[Line]) -> str:
     return "\n".join(["**Cells without figures:**", "", *each]) if wrong else ""
 
 
-def report(cells: Sequence[Line], timing: Sequence[Line], anybody: Sequence[Line] = ()) -> None:
-    """Write docs/results/own_model.md; ``anybody`` are cells measured with ``min_need=0``."""
+def report(cells: Sequence[Line], timing: Sequence[Line]) -> None:
+    """Write docs/results/own_model.md."""
     lines = [*cells, *timing]
     alphas = sorted(
         {row["alpha"] for line in cells for row in line.get("promises", [])}, reverse=True
@@ -339,10 +325,8 @@ def report(cells: Sequence[Line], timing: Sequence[Line], anybody: Sequence[Line
         "full model refuses, told to act early. *Cost*: a share of the cost of all features, over all test people and "
         "over those with a plan at some step; *all questions*: with nobody told to act. *Right*: the model's accuracy "
         "on test people. *Books differ*: people told to act of whom the advisor's own records say otherwise than the "
-        "model does of their raw rows, all seeds and both alphas together. Nobody is told to act whom the model would "
-        "grant in most completions (`min_need=0.5`, the default for an own model).",
+        "model does of their raw rows, all seeds and both alphas together.",
         promise_table(cells, alphas),
-        *without_need(anybody, alphas),
         "## How near the views come to the model",
         "RMSE to the full answer, and the share of equal decisions, on test people: random masks / the advisor's own "
         "questions. Means over seeds. The advisor uses *distilled*.",

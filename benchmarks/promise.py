@@ -1,9 +1,8 @@
 """The promise to people who are told to act: what it costs until then, who is let down, and by whom; seven data sets.
 
-Each case (a set and a seed) is one process and one JSON file in out/promise; what is there is not done again.
-`python benchmarks/promise.py run JOBS` fills the folder on a larger machine, and `run JOBS 0.5` out/promise_need with
-advisors who tell nobody to act that will probably be granted anyway; `./run bench promise` takes both up, measures the
-speed here, and writes the tables.
+This is the promise of `loss="let_down"`; `endings.py` measures that of the three endings. Each case (a set and a seed)
+is one process and one JSON file in out/promise; what is there is not done again. `python benchmarks/promise.py run JOBS`
+fills the folder on a larger machine; `./run bench promise` takes it up, measures the speed here, and writes the tables.
 """
 
 import json
@@ -33,7 +32,7 @@ from edfa.predictors.base import align
 from edfa.predictors.committee import Committee
 from edfa.recourse import find_recourse
 
-FOLDER, NEED = (Path(__file__).parents[1] / "out" / name for name in ("promise", "promise_need"))
+FOLDER = Path(__file__).parents[1] / "out" / "promise"
 SETS = ("german", "adult", "heloc", "taiwan", "acs_income", "gmsc", "diabetes130")
 SEEDS, ALPHAS, DELTA, CAP = (0, 1, 2), (0.1, 0.2), 0.05, 10_000
 REFERENCES = ("trajectory_end", "all_features", "retrained")
@@ -126,12 +125,14 @@ def certificates(
     for reference in references:
         promise = replace(fitted.promise, reference=reference, delta=DELTA)
         held = replace(fitted, promise=promise)
-        records = {name: judge_plans(held, rollouts[name].plans, parts[name]) for name in parts}
+        records = {
+            name: judge_plans(held, rollouts[name].plans, parts[name])["act"] for name in parts
+        }
         for alpha in ALPHAS:
             ending = replace(promise.ending, alpha=alpha, target="early")
-            levels = replace(held, promise=replace(promise, ending=ending))
+            tried, n = dry[reference]["act"], len(parts["calibration"])
             try:
-                certifier = choose_certifier(levels, dry[reference], len(parts["calibration"]))
+                certifier = choose_certifier(held, ending, tried, n, promise.ceiling)
             except edfa.errors.DataError:
                 yield shared | {
                     "reference": reference,
@@ -247,7 +248,7 @@ def robust_peers(fitted: FittedAdvisor, X: Any, judges: Any, seed: int) -> list[
     return rows
 
 
-def case(name: str, seed: int, min_need: float = 0.0) -> dict[str, Any]:
+def case(name: str, seed: int) -> dict[str, Any]:
     """Everything about one set and seed."""
     table = edfa.load(name, cap=CAP, seed=seed)
     parts = {"calibration": table.calibration.X, "test": table.test.X}
@@ -255,7 +256,7 @@ def case(name: str, seed: int, min_need: float = 0.0) -> dict[str, Any]:
         "threshold": "balanced",
         "seed": seed,
         "delta": DELTA,
-        "min_need": min_need,
+        "loss": "let_down",
     }
     ours = edfa.Advisor(reference="retrained", **common).fit(table, n_jobs=1).fitted
     judges = held_out_judges(table, ours, seed)
@@ -277,18 +278,17 @@ def case(name: str, seed: int, min_need: float = 0.0) -> dict[str, Any]:
     return {"set": name, "seed": seed, "rows": rows, "default": default, "peers": peers}
 
 
-def run(jobs: int, min_need: float = 0.0) -> None:
+def run(jobs: int) -> None:
     """Do what is not there yet, some cases at a time."""
-    folder = NEED if min_need else FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
+    FOLDER.mkdir(parents=True, exist_ok=True)
     open_ = [
         (name, seed)
         for name in SETS
         for seed in SEEDS
-        if not (folder / f"{name}_{seed}.json").is_file()
+        if not (FOLDER / f"{name}_{seed}.json").is_file()
     ]
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        cases = {pool.submit(case, *which, min_need): which for which in open_}
+        cases = {pool.submit(case, *which): which for which in open_}
         for done in as_completed(cases):
             name, seed = cases[done]
             try:
@@ -296,16 +296,16 @@ def run(jobs: int, min_need: float = 0.0) -> None:
             except Exception as error:
                 print(f"{name} {seed}: {type(error).__name__}: {error}", file=sys.stderr)
                 continue
-            (folder / f"{name}_{seed}.json").write_text(text, encoding="utf-8")
+            (FOLDER / f"{name}_{seed}.json").write_text(text, encoding="utf-8")
             print(name, seed, flush=True)
 
 
 if __name__ == "__main__":
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     if sys.argv[1:2] == ["run"]:
-        run(int(sys.argv[2]), float(*sys.argv[3:4]))
+        run(int(sys.argv[2]))
     else:
         from promise_report import report
 
         run(2)
-        report(FOLDER, NEED)
+        report(FOLDER)

@@ -306,23 +306,6 @@ def bars(cases: Cases, speed: dict[str, float]) -> str:
     return table(["bar", "asked", "measured"], rows)
 
 
-def needed(cases: Cases, others: Cases) -> str:
-    """The retrained promise, and the advisor's own, with and without asking on those who are probably granted anyway."""
-    rows = []
-    for name in cases.sets:
-        for reference in ("trajectory_end", "retrained"):
-            pair = [certified(some.rows(name, "edfa", reference, 0.2)) for some in (cases, others)]
-            figures = [
-                " → ".join(show(mean(some, figure), digits) or "none" for some in pair)
-                for figure, digits in (("cost", 1), ("early", 2), ("wasted", 2), ("let_down", 3))
-            ]
-            seeds = " → ".join(str(len(some)) for some in pair)
-            rows.append([name, NAMES[reference], seeds, *figures])
-    return table(
-        ["set", "held against", "seeds certified", "cost", "act early", "wasted", "let down"], rows
-    )
-
-
 def measure_speed() -> dict[str, float]:
     """Times with a committee of 12 over times without one: a step of an interview, and files; Adult, 10,000 rows."""
     data = edfa.load("adult", cap=10_000)
@@ -363,7 +346,7 @@ def _interview(advisor: Any, person: dict[str, Any]) -> None:
         _ = interview.decision, interview.plans(), interview.standing
 
 
-def report(folder: Path, need: Path) -> None:
+def report(folder: Path) -> None:
     """Write docs/results/promise.md."""
     cases, speed = Cases(folder), measure_speed()
     write(
@@ -397,8 +380,4 @@ def report(folder: Path, need: Path) -> None:
         "## What an advisor does by default",
         "alpha = 0.2. Costs are means over all test people: whoever is granted is asked to the end.",
         defaults(cases),
-        "## Asking on those who will probably be granted anyway",
-        "`min_need` 0 (the default) → 0.5: nobody is told to act whose estimated chance of being refused without a plan "
-        "is below one half. alpha = 0.2.",
-        needed(cases, Cases(need)),
     )
