@@ -229,7 +229,7 @@ def default_rows() -> Iterator[list[str]]:
     def percent(cells: list[dict[str, Any]], ending: str) -> str:
         """Shares of people, and how many of those told early were told wrongly, in percent."""
         parts = [cell["endings"][ending] for cell in cells]
-        wrong = ["–" if p["wrong"] is None else f"{100 * p['wrong']:.0f}" for p in parts]
+        wrong = ["none" if p["wrong"] is None else f"{100 * p['wrong']:.0f}" for p in parts]
         shares = [f"{100 * part['share']:.0f}" for part in parts]
         return f"{', '.join(shares)} ({', '.join(wrong)})"
 
@@ -239,7 +239,7 @@ def default_rows() -> Iterator[list[str]]:
             name,
             ", ".join(f"{cell['cost']:.1f} of {cell['cost_end']:.0f}" for cell in cells),
             *(percent(cells, ending) for ending in ENDINGS),
-            ", ".join("–" if c["excess"] is None else f"{100 * c['excess']:.0f}" for c in cells),
+            ", ".join("none" if c["excess"] is None else f"{100 * c['excess']:.0f}" for c in cells),
             ", ".join(REFERENCES[cell["reference"]] for cell in cells),
         ]
 
