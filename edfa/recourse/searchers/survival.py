@@ -134,7 +134,7 @@ class SurvivalSearch(DonorSearch):
             The code of the class.
         """
         if self.all_features:
-            people = replace(people, background=people.background.unaligned)
+            people = replace(people, background=people.background.unaligned, swept=None)
         return self.completions_.chance(people, code)
 
     def look_again(self, problem: SearchProblem, candidates: Candidates) -> Survival | None:
