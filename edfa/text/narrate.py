@@ -288,6 +288,8 @@ def plan(
         lead = "plan.lasting" if not_known(plan, blanket) else "plan.together"
     if any(step.today for step in steps):  # less would be enough today
         lead = "plan.reserve"
+    if plan.survival is not None and plan.survival < 1 / 2:
+        lead = "plan.doubtful"
     sentences = [say(lead, language, len(steps), changes=say_steps(steps, language))]
     if plan.months and not all(step.time for step in steps):
         time = phrases.duration(plan.months, language)
