@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from edfa.advice.advisor import Advisor
-from edfa.advice.interview import Interview
+from edfa.advice.interview import Interview, K
 from edfa.certification.certificate import Certificate
 from edfa.certification.endings import ENDINGS, EndingName
 from edfa.data.catalog import load
 from edfa.data.rules import Rules
 from edfa.data.table import Table
-from edfa.recourse.plans import Plan
 from edfa.text import html, narrate, phrases
 from edfa.text.interview_page import interview_html
 from edfa.text.record import InterviewRecord
@@ -63,11 +62,6 @@ class Applicant:
     turns: tuple[Turn, ...]
 
     @property
-    def plan(self) -> Plan | None:
-        """The plan they may follow."""
-        return next(iter(self.interview.plans()), None)
-
-    @property
     def kept(self) -> bool:
         """Whether what they were told holds once all of their answers are known.
 
@@ -78,10 +72,13 @@ class Applicant:
         while (question := known.question) is not None:
             known.answer({question.feature: self.facts[question.feature]})
         granted, ending = known.decision.favourable, self.interview.standing.ending
-        if ending != "act" or self.plan is None:
+        if ending != "act":
             return granted if ending == "granted" else not granted and not known.plans()
-        after = {change.feature: change.after for change in self.plan.changes}
-        return not granted and known.what_if(after).decision.favourable
+        plans, fitted = self.interview.assessment.plans(K), self.interview.fitted
+        # with what follows from the plan by itself, such as the time that it takes
+        row = plans.make_changes(plans.first[:1], known.assessment.X)
+        followed = bool(fitted.predictor.predict(row)[0] == fitted.favourable)
+        return not granted and followed
 
 
 @dataclass(frozen=True, eq=False)

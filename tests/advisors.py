@@ -179,3 +179,41 @@ def part_way(advisor, rows, seed=0):
     spoilt = random.random(len(rows)) < 0.3
     known[spoilt] ^= random.random((spoilt.sum(), rows.shape[1])) < 0.1
     return np.where(known, rows, np.float32(np.nan))
+
+
+@cache
+def always(name):
+    """Whoever is refused is told to act, or that nothing helps; for the ending "granted" whoever is
+    not is told so.
+    """
+    return made_up_endings(granted=1.0 if name == "granted" else -1.0, act=1.0, nothing=1.0)
+
+
+@cache
+def never():
+    """The same advisor, which tells nobody anything before the end."""
+    return made_up_endings(granted=-1.0, act=-1.0, nothing=-1.0)
+
+
+@cache
+def person(name):
+    """The first test person who is told this ending before the last question: what they know then,
+    the start set first.
+    """
+    for facts in words(edfa.load("german")):
+        interview = begin(always(name), facts)
+        while not interview.standing.ends:
+            interview.answer({interview.question.feature: facts[interview.question.feature]})
+        standing = interview.standing
+        if (standing.status, standing.promised, standing.complete) == (name, True, False):
+            return dict(interview.log.facts)
+    raise AssertionError(f"nobody is told {name}")
+
+
+def held(advisor, name, language="en"):
+    """An interview that knows what this person knows, told as it is asked."""
+    interview = begin(advisor, person(name), language=language)
+    for feature, value in person(name).items():
+        if feature not in interview.log.facts:
+            interview.answer({feature: value})
+    return interview

@@ -582,6 +582,11 @@ def conditions(
     schema, language
         As for ``decision``.
     """
+    if not told:
+        return [
+            say("standing.rests_usual", language),
+            say("standing.overturns_all", language, left),
+        ]
     key = "standing.rests" if turning else "standing.rests_together"
     labels = _labels(turning or told, schema, language)
     return [say(key, language, labels=labels), say("standing.overturns", language, left)]

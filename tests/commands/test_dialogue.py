@@ -3,12 +3,13 @@
 from functools import cache
 
 import pytest
-from advisors import begin, surviving, words
+from advisors import always, begin, held, never, surviving, words
 
 import edfa
 from edfa.commands.dialogue import Dialogue
 from edfa.text import phrases
 from edfa.text.answers_in_words import choice_keys, words_of
+from edfa.text.record import InterviewRecord
 
 ASKED = {
     "en": "How many months should the loan run?",
@@ -154,6 +155,40 @@ def test_who_goes_on_keeps_the_promise_as_it_was_printed(language, yes):
     assert dialogue.printed[-1] == promised.guarantee or promised.guarantee in dialogue.printed
     end = lines[lines.index(phrases.say("dialogue.kept", language)) + 1 :]
     assert tuple(end) == dialogue.printed, "word by word, at the very end"
+
+
+@pytest.mark.parametrize("language", phrases.LANGUAGES)
+@pytest.mark.parametrize("name", ["granted", "act", "nothing"])
+def test_who_is_told_an_ending_is_asked_whether_to_go_on(name, language):
+    interview = held(always(name), name, language)
+    said = InterviewRecord(interview).sentences()
+    dialogue, lines = hold(interview, "")
+    text = "\n".join(lines)
+    assert dialogue.interview.question is not None, "by default nothing more is asked"
+    assert interview.guarantee in lines
+    for sentence in (*said["decision"], *said["standing"], *said["plans"][:1]):
+        assert sentence in text
+    key = "dialogue.go_on" if name == "act" else "dialogue.go_on_ending"
+    assert phrases.say(key, language) in text
+    yes = {"en": "y", "de": "j"}[language]
+    _, on = hold(held(always(name), name, language), yes, ":stop")
+    kept = "dialogue.kept" if name == "act" else "dialogue.kept_ending"
+    end = on[on.index(phrases.say(kept, language)) + 1 :]
+    assert end == [*said["plans"][:1], *said["standing"]], "word by word, at the very end"
+
+
+@pytest.mark.parametrize("language", phrases.LANGUAGES)
+@pytest.mark.parametrize("name", ["granted", "act", "nothing"])
+def test_before_an_ending_no_verdict_is_told(name, language):
+    interview = held(never(), name, language)
+    words = phrases.table(language)
+    _, lines = hold(interview, ":plans", ":stop")
+    text = "\n".join(lines)
+    assert words["decision.too_early.other"].partition(";")[0] in text
+    for key in ("decision.favourable", "decision.refused"):
+        assert words[key].partition("{")[0] not in text
+    for key in ("standing.granted", "standing.nothing", "no_plan.already_there"):
+        assert words[key] not in text
 
 
 def test_what_is_known_already_is_not_asked_for():

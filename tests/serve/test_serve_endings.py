@@ -5,14 +5,12 @@ view: no verdict before one is reached, its headline when it is, and nothing mor
 import re
 from dataclasses import replace
 from datetime import timedelta
-from functools import cache
 
 import pytest
-from advisors import begin, made_up_endings, words
+from advisors import always, held, made_up_endings, never
 from pages_at_work import KEY, LETTERS, TRIAL, read, send
 from starlette.testclient import TestClient
 
-import edfa
 from edfa_serve.app import create_app
 from edfa_serve.service import Service
 from edfa_serve.states import interview_state
@@ -29,44 +27,6 @@ HEADLINES = {
     ),
 }
 EARLY = ("It cannot be said yet", "Das lässt sich noch nicht sagen")
-
-
-@cache
-def always(name):
-    """Whoever is refused is told to act, or that nothing helps; for the ending "granted" whoever is
-    not is told so.
-    """
-    return made_up_endings(granted=1.0 if name == "granted" else -1.0, act=1.0, nothing=1.0)
-
-
-@cache
-def never():
-    """The same advisor, which tells nobody anything before the end."""
-    return made_up_endings(granted=-1.0, act=-1.0, nothing=-1.0)
-
-
-@cache
-def person(name):
-    """The first test person who is told this ending before the last question: what they know then,
-    the start set first.
-    """
-    for facts in words(edfa.load("german")):
-        interview = begin(always(name), facts)
-        while not interview.standing.ends:
-            interview.answer({interview.question.feature: facts[interview.question.feature]})
-        standing = interview.standing
-        if (standing.status, standing.promised, standing.complete) == (name, True, False):
-            return dict(interview.log.facts)
-    raise AssertionError(f"nobody is told {name}")
-
-
-def held(advisor, name, language="en"):
-    """An interview that knows what this person knows, told as it is asked."""
-    interview = begin(advisor, person(name), language=language)
-    for feature, value in person(name).items():
-        if feature not in interview.log.facts:
-            interview.answer({feature: value})
-    return interview
 
 
 @pytest.fixture

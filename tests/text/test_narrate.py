@@ -253,6 +253,7 @@ def endings(language):
         yield narrate.too_early(decision, left, SCHEMA, language)
         yield from narrate.conditions(("age",), ("age",), left, SCHEMA, language)
         yield from narrate.conditions((), ("age", "housing"), left, SCHEMA, language)
+        yield from narrate.conditions((), (), left, SCHEMA, language)
     for status, ending, left in product(get_args(Status), get_args(EndingName), (0, 1, 4)):
         standing = Standing(status, ending, promised=status == ending, deviations=DEVIATIONS)
         yield narrate.standing(standing, language, left=left)
@@ -1121,6 +1122,9 @@ def test_a_yes_that_is_told_early_says_what_it_rests_on_and_what_could_overturn_
     assert said["standing"][1] == held.guarantee
     assert "at most 5 are refused after all" in held.guarantee
     assert "You need no plan" in said["plans"][0]
+    nothing = " ".join(narrate.conditions((), (), 2, SCHEMA, "en"))
+    assert "nothing is known yet" in nothing
+    assert "one of these" not in nothing
     told_all = narrate.conditions((), ("age", "purpose"), 1, SCHEMA, "en")
     assert "“age” and “purpose of the loan”" in told_all[0]
 
