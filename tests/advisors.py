@@ -35,8 +35,8 @@ def plain_german():
 
 
 def shared(name, table=None, **settings):
-    """An advisor on German credit, or what ``table()`` loads, decided at the base rate, so that a
-    good share is refused.
+    """An advisor on German credit or another set, decided at the base rate, so that a good share is
+    refused.
 
     The first process that asks for ``name`` fits and saves it, the others load it.
     """
@@ -44,7 +44,7 @@ def shared(name, table=None, **settings):
     with FileLock(FOLDER / f"{name}.lock"):
         if not folder.exists():
             made = edfa.Advisor(threshold="balanced", **{"loss": "let_down"} | settings)
-            made.fit(table() if table else edfa.load("german")).save(folder)
+            made.fit(edfa.load("german") if table is None else table()).save(folder)
     return edfa.Advisor.load(folder)
 
 

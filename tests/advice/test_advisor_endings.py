@@ -196,7 +196,7 @@ def states():
         "later": State(known=(first, third)),
         "declined": State(known=(second, third), declined=(first,)),
         "limits": State(known=(first,), overlay=Overlay(max_changes=1)),
-        "at once": State(known=()),
+        "at once": State(known=(), overlay=Overlay(max_changes=1)),
         "start missing": State(known=(first,), missing=(fitted().schema.start[0],)),
     }
 
@@ -276,7 +276,7 @@ def test_a_state_is_observed_among_those_who_were_not_stopped_before(name):
 
 def test_a_state_has_certificates_of_its_own():
     """Those of the people observed there, whose tests begin where training people say."""
-    state = states()["out of order"]
+    state = states()["limits"]
     made = find_certificate(fitted(), state)
     dry, training = dry_run_advisor(replace(fitted(), judges=None), seed=0)
     tried = observe(dry, state, training, 400)
@@ -293,25 +293,36 @@ def test_a_state_has_certificates_of_its_own():
     assert any(certificate.certified for certificate in made.values())
 
 
-def test_who_tells_out_of_order_is_under_the_certificates_of_their_state():
-    second, seen = path()[1], Counter()
-    made = find_certificate(fitted(), states()["out of order"])
-    for person in words(adults())[: some(200)]:
-        if second not in person:
+def test_who_has_wishes_is_under_the_certificates_of_their_state():
+    """Who wants one change at most, before and after the first question; and who tells something
+    else first.
+    """
+    first, second, *_ = path()
+    limits, seen = states()["limits"].overlay, Counter()
+    for person in words(adults())[:70]:
+        if first not in person or second not in person:
             continue
-        held = begin(ending(), person).answer({second: person[second]})
-        standing, name = held.standing, held.standing.ending
-        assert (standing.deviations, standing.for_wishes) == (("order",), True)
-        certificate = made[name]
-        low = certificate.certified and standing.signal <= certificate.tau
-        assert standing.promised == low
-        assert held.certificate == (certificate if low else None)
-        if low:
-            assert standing.status == name
-        else:
-            assert standing.status in ("ask", "off_path")
-        seen[name, low] += 1
-    assert {low for _, low in seen} == {True, False}
+        limited = begin(ending(), person, overlay=limits)
+        for name, deviation, held in (
+            ("at once", "limits", limited),
+            ("limits", "limits", limited.copy().answer({first: person[first]})),
+            ("out of order", "order", begin(ending(), person).answer({second: person[second]})),
+        ):
+            standing = held.standing
+            assert (standing.deviations, standing.for_wishes) == ((deviation,), True)
+            certificate = find_certificate(fitted(), states()[name])[standing.ending]
+            low = certificate.certified and standing.signal <= certificate.tau
+            assert standing.promised == low
+            assert held.certificate == (certificate if low else None)
+            if low:
+                assert standing.status == standing.ending
+            else:
+                assert standing.status in ("ask", "off_path")
+            seen[name, standing.status] += 1
+    assert seen["at once", "granted"]
+    assert seen["at once", "nothing"]
+    assert seen["limits", "act"]
+    assert seen["out of order", "ask"]
 
 
 # Groups
