@@ -185,6 +185,16 @@ def test_a_file_of_people_anywhere_promises_no_more_than_interviews():
             assert {"start", "order"} & {*held.standing.deviations}
 
 
+def test_a_glance_at_an_earlier_state_says_what_the_whole_search_says():
+    """Whether somebody was stopped there is seen from one plan that is sure enough."""
+    states, records = rollout().trajectory.people().take(np.arange(600)), rollout().endings
+    for act, granted in ((0.1, 0.02), (0.3, 0.1), (0.5, np.nan), (np.nan, 0.2)):
+        tau = {"granted": granted, "act": act, "nothing": 0.2}
+        looked = Assessment.of(fitted(), states.X).stops(tau, 3)
+        told = [part.legal & (part.signal <= tau[name]) for name, part in records.items()]
+        np.testing.assert_array_equal(looked, np.logical_or.reduce(told)[:600])
+
+
 # States of one's own
 
 

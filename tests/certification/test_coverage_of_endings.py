@@ -180,6 +180,31 @@ def check(world, times):
     return counted, some
 
 
+@pytest.mark.parametrize("ceiling", [0.5, 0.2])
+@pytest.mark.parametrize("name", ENDINGS)
+def test_the_loosest_threshold_is_the_last_at_which_other_people_do_well_enough(name, ceiling):
+    """With one loss and one success added their risk is at most 1.2 times alpha there, and at no
+    larger threshold by which others are told so; where it is nowhere, the strictest threshold is
+    all that may be used.
+    """
+    _, _, dry = certifiers("same end")
+    part, most = dry[name], 1.2 * ALPHA[name]
+    for alpha in (ALPHA[name], 1e-4):
+        level = choose_loosest(replace(PROMISE[name], alpha=alpha), ceiling, part)
+        fine = []
+        for tau in np.unique(part.signal[part.legal & (part.signal <= ceiling)]):
+            ends = stop_endings({name: part}, {name: tau})
+            lost = part.loss[ends.row[ends.ending == name]]
+            if (lost.sum() + 1) / (len(lost) + 2) <= most * alpha / ALPHA[name]:
+                fine.append(tau)
+        largest = max(fine, default=part.signal[part.legal].min())
+        found, expected = (stop_endings({name: part}, {name: tau}) for tau in (level, largest))
+        np.testing.assert_array_equal(found.ending, expected.ending)
+        np.testing.assert_array_equal(part.loss[found.row], part.loss[expected.row])
+        assert level <= ceiling
+    assert choose_loosest(PROMISE[name], ceiling, None) == ceiling
+
+
 def test_every_ending_can_be_promised_falsely():
     """Up to the largest threshold each risk rises above alpha somewhere."""
     for world in WORLDS:
