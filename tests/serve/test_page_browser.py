@@ -28,6 +28,7 @@ def through(page):
     page.fill("#f1", "48")
     page.click("button[value=answer]")
     page.wait_for_url("**/result")
+    assert page.locator(".standing.yes .shape").count() == 1
     page.click("button[value=go_on]")
     page.check("#f0")
     page.click("button[value=answer]")
@@ -81,7 +82,7 @@ def test_an_interview_to_a_plan(open_page, server, advisor):
     assert [cookie["name"] for cookie in page.context.cookies()] == ["edfa"]
     through(page)
     assert page.inner_text("h1") == "As far as we know: refused"
-    assert settled(page).locator(".standing.yes .shape").count() == 1
+    assert settled(page).locator(".standing .shape").count() == 1
     assert page.locator("article.plan").count() == 2
     page.click("text=Choose plan B")
     assert page.locator("article.plan.chosen h3").inner_text().startswith("Plan B")
