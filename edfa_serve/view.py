@@ -140,6 +140,14 @@ class View:
         return wording("decision.title", outcome=self.outcome)
 
     @property
+    def decided(self) -> str:
+        """The decision as far as is known, where the headline is another; else empty."""
+        title = self.wording("decision.title", outcome=self.outcome)
+        standing = self.record.standing
+        refused = standing.promised and standing.status != "granted"
+        return title if refused and title != self.headline else ""
+
+    @property
     def estimate(self) -> str:
         """The estimate and what is needed, as a sentence."""
         wording = self.wording

@@ -36,6 +36,7 @@ FEW_PEOPLE = 16  # people of whom everything is read off one sweep
 # rows, about, that a user model is asked to say what can turn one person's decision
 SWEPT = 100_000
 YEARS_AHEAD = 2  # that people are asked to wait for what grows by itself
+LEAST_HELP = 0.01  # of a probability, that is worth waiting for
 Assess = Callable[[Float32Array], "Assessment"]
 """Makes, or finds again, the assessment of people without an overlay from their encoded facts
 (people, features).
@@ -197,7 +198,7 @@ class Assessment:
     @cached_property
     def helped_by_time(self) -> tuple[str, ...]:
         """Names of the known facts of the first person that grow by themselves, and whose growth
-        in ``YEARS_AHEAD`` years raises the probability of the favourable class.
+        in ``YEARS_AHEAD`` years raises the probability of the favourable class by ``LEAST_HELP``.
         """
         schema, rules, now = self.fitted.schema, self.fitted.rules, self.X[:1]
         per_year = np.array([rules.per_year.get(f.name, f.per_year) for f in schema])
@@ -206,7 +207,7 @@ class Assessment:
         for row, i in zip(rows, growing, strict=False):
             row[i] = _grown(self.fitted.encoder.columns[i], row[i], YEARS_AHEAD * per_year[i])
         chance = self.majority().predict_proba(rows)[:, self.fitted.favourable]
-        return tuple(schema.names[i] for i in growing[chance[:-1] > chance[-1]])
+        return tuple(schema.names[i] for i in growing[chance[:-1] >= chance[-1] + LEAST_HELP])
 
     @cached_property
     def refused(self) -> BoolArray:

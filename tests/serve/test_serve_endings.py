@@ -63,12 +63,17 @@ def test_the_page_shows_the_ending_as_its_headline_and_asks_no_more(site, name, 
     page = client.get("/result")
     headline = HEADLINES[name][language == "de"]
     assert f"<h1>{headline}" in page.text
+    decided = service.advisor.schema.outcome("bad", language)
+    assert (decided in read(page).text.split("?")[0]) == (name != "granted")
     assert session.record.question is not None
     assert not session.asking
     assert 'value="answer"' not in page.text
     for sentence in session.record.say_standing(session.record.standing):
         assert sentence in read(page).text
     assert session.interview.guarantee in read(page).text
+    if name == "nothing":
+        helps = {"en": "Changing this would help", "de": "Das zu ändern würde helfen"}[language]
+        assert helps not in page.text
     on = send(client, page, "go_on")
     assert on.url.path == "/interview"
     assert 'value="answer"' in on.text

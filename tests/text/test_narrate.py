@@ -1144,7 +1144,7 @@ def test_nothing_to_do_is_said_kindly_with_why_when_and_whom():
     assert "somebody who has a say" in lines[-1]
     assert "Ms Example" in record.say_standing(standing, "Ms Example, 555 0100")[-1]
     growing = record.interview.assessment.helped_by_time
-    assert any("Time is on your side" in line for line in lines) == bool(growing)
+    assert any("Time may help" in line for line in lines) == bool(growing)
 
 
 def test_what_helps_with_time_is_what_grows_and_raises_the_estimate():
@@ -1160,7 +1160,7 @@ def test_what_helps_with_time_is_what_grows_and_raises_the_estimate():
     for age in range(20, 73):
         held = advisor.interview({"age": age, "duration": 24})
         helped = held.assessment.helped_by_time
-        assert helped == (("age",) if chances[age + 2] > chances[age] + 1e-9 else ())
+        assert helped == (("age",) if chances[age + 2] >= chances[age] + 0.01 else ())
         seen.add(helped)
     assert seen == {(), ("age",)}, "neither always nor never"
     assert advisor.interview({"duration": 24}).assessment.helped_by_time == (), "it is not known"
