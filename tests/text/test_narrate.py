@@ -323,6 +323,7 @@ def every_plan(language):
         yield narrate.plan(plan_of(*changes, months=24, survival=0.9), SCHEMA, language)
     for known in (plan_of(OPEN_CHANGES[0]), plan_of(OPEN_CHANGES[0], OPEN_CHANGES[3])):
         yield narrate.plan(replace(known, survival=1.0), SCHEMA, language)
+        yield narrate.plan(replace(known, survival=0.3), SCHEMA, language)
     for months, support, share in ((0.1, 0, None), (1, 1, 1.0), (30, 120, 0.85)):
         plan = plan_of(OPEN_CHANGES[0], months=months, support=support, support_share=share)
         yield narrate.plan(plan, SCHEMA, language)
@@ -703,6 +704,15 @@ def test_a_short_number_is_near_and_on_the_right_side(number, way):
     assert (short - number) * way >= 0
     assert phrases.short(short, way) == short
     assert phrases.short(-number, -way) == -short
+
+
+def test_a_plan_that_will_probably_not_hold_is_not_told_as_enough():
+    likely, doubtful = (
+        narrate.plan(plan_of(OPEN_CHANGES[0], survival=survival), SCHEMA)
+        for survival in (0.5, 0.49)
+    )
+    assert likely.startswith("One step would be enough")
+    assert doubtful.startswith("One step would turn the decision today, but probably not for good")
 
 
 def test_a_plan_tells_two_numbers_where_it_goes_farther_than_today_needs():
