@@ -158,9 +158,12 @@ class View:
         """The sign of whether the person may act: ``"yes"``, ``"wait"``, ``"granted"``,
         ``"nothing"`` or ``"none"``; ``standing.<light>`` is the key of its word.
         """
-        if self.record.standing.status == "no_plan":
+        status = self.record.standing.status
+        if status == "not_certified" and self.record.too_early:
+            return "wait"
+        if status == "no_plan":
             return "nothing" if self.record.question is None else "wait"
-        return LIGHTS.get(self.record.standing.status, "none")
+        return LIGHTS.get(status, "none")
 
     @property
     def standing(self) -> list[str]:

@@ -1,5 +1,5 @@
-"""Make docs/screenshots anew: the applicant's page with German credit, on a desk and on a phone, in
-both languages.
+"""Make docs/screenshots anew: the applicant's page with German credit, and with the people of the
+demo for the three endings of an interview; on a desk and on a phone, in both languages.
 
     python tools/screenshots.py [FOLDER]
 
@@ -22,6 +22,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import edfa
+from edfa.demo import run_demo
 from edfa_serve.app import create_app
 from edfa_serve.service import Service
 from edfa_serve.settings import WebSettings
@@ -31,23 +32,25 @@ FOLDER = Path(__file__).parents[1] / "docs" / "screenshots"
 START = {"purpose": "radio/tv", "credit_amount": 2400, "age": 35}
 DESK, PHONE = 960, 360
 REFUSED = {"duration": 48}
-ALL = REFUSED | {"checking_status": "<0"}
 PICTURES: dict[
-    str, tuple[str, dict[str, Any] | None, int, tuple[str, ...]]
-] = {  # page, answers, width, what to open
+    str, tuple[str, dict[str, Any] | str | None, int, tuple[str, ...]]
+] = {  # page, answers or whose ending, width, what to open
     "start": ("/", None, DESK, ()),
     "question": ("/interview", {}, DESK, (".reason summary",)),
-    "may-act": ("/result", REFUSED, DESK, ()),
+    "too-early": ("/result", REFUSED, DESK, ()),
+    "may-act": ("/result", "act", DESK, ()),
+    "granted": ("/result", "granted", DESK, ()),
+    "nothing": ("/result", "nothing", DESK, ()),
     "result": (
         "/result",
-        ALL,
+        "act",
         DESK,
         ("#compare summary", "#limits summary", ".list summary >> nth=0"),
     ),
     "no-promise": ("/result", {"duration": 12, "checking_status": "<0"}, DESK, ()),
-    "receipt": ("/receipt", ALL, DESK, ()),
+    "receipt": ("/receipt", "act", DESK, ()),
     "phone-question": ("/interview", {}, PHONE, ()),
-    "phone-result": ("/result", ALL, PHONE, ("#compare summary",)),
+    "phone-result": ("/result", "act", PHONE, ("#compare summary",)),
 }
 
 
@@ -87,30 +90,41 @@ def _save(picture: bytes, path: Path) -> None:
     )
 
 
+def _tell(service: Service, told: list[Any], language: str) -> str:
+    """The token of an interview in which these facts are told, first those known from the start."""
+    token, _ = service.begin(told[0], language)
+    for facts in told[1:]:
+        for feature, value in facts.items():
+            service.act(token, None, "answer", {"facts": {feature: value}})
+    return token
+
+
 def main() -> None:
     """Fit, serve, look."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    advisor = edfa.Advisor(threshold="balanced").fit(edfa.load("german"))
+    advisor, demo = edfa.Advisor(threshold="balanced").fit(edfa.load("german")), run_demo()
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     with (
         tempfile.TemporaryDirectory() as place,
         InterviewStore.open(Path(place) / "interviews.sqlite") as store,
+        InterviewStore.open(Path(place) / "demo.sqlite") as other_store,
         sync_playwright() as driver,
     ):
-        service = Service(advisor, store)
+        german, other = Service(advisor, store), Service(demo.advisor, other_store)
         browser = driver.chromium.launch(
             executable_path=program, args=["--no-sandbox", "--disable-gpu"]
         )
-        with served(service) as address:
-            for name, (path, answers, width, to_open) in PICTURES.items():
+        with served(german) as address, served(other) as other_address:
+            for name, (path, who, width, to_open) in PICTURES.items():
                 for language in ("en", "de"):
-                    token = None
-                    if answers is not None:
-                        token, _ = service.begin(START, language)
-                        for feature, value in answers.items():
-                            service.act(token, None, "answer", {"facts": {feature: value}})
-                    page = open_page(browser, address, language, width, token)
+                    told = [START, who] if isinstance(who, dict) else []
+                    service, at = german, address
+                    if isinstance(who, str):
+                        events = demo.applicants[who].interview.log.events
+                        service, at, told = other, other_address, [e.facts for e in events]
+                    token = _tell(service, told, language) if told else None
+                    page = open_page(browser, at, language, width, token)
                     page.goto(path)
                     for selector in to_open:
                         page.click(selector)

@@ -556,7 +556,7 @@ def standing(standing: "Standing", language: str = "en", *, left: int | None = N
         d for d in standing.deviations if d != "order" or "declined" not in standing.deviations
     ]
     several, status = left is not None, standing.status
-    if several and status == "ask":
+    if several and (status == "ask" or (status == "not_certified" and left)):
         return say(f"standing.ask_{standing.ending or 'nothing'}", language, left)
     key: str = "granted_early" if standing.promised and status == "granted" else status
     if several and (status == "no_plan" or (status == "pending" and standing.ending != "act")):

@@ -99,6 +99,16 @@ def test_before_an_ending_the_page_has_no_verdict_and_nothing_green(site, name, 
     assert supposed.status_code == 200
 
 
+def test_without_a_certificate_one_is_asked_on_all_the_same(site):
+    client, service = site(ending())
+    _, session = enter(client, service, "act")
+    assert session.record.standing.status == "not_certified"
+    page = client.get("/result").text
+    assert 'class="standing wait"' in page
+    assert "Please go on before you act" in page
+    assert "there is no certificate" not in page
+
+
 def test_what_is_supposed_before_an_ending_has_no_verdict_either(site):
     client, service = site(never())
     enter(client, service, "nothing")

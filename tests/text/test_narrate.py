@@ -1176,6 +1176,14 @@ def test_what_helps_with_time_is_what_grows_and_raises_the_estimate():
     assert advisor.interview({"duration": 24}).assessment.helped_by_time == (), "it is not known"
 
 
+def test_a_plan_without_a_certificate_waits_for_the_questions_that_are_left():
+    uncertain = Standing("not_certified", "act")
+    assert narrate.standing(uncertain, left=2) == narrate.standing(Standing("ask", "act"), left=2)
+    last = phrases.table("en")["standing.not_certified"]
+    assert narrate.standing(replace(uncertain, complete=True), left=0) == last
+    assert narrate.standing(uncertain) == last, "with one ending it is told at every step"
+
+
 def test_where_nothing_is_promised_no_plan_was_found_and_no_more():
     held = nobody_can(RISKY)
     while held.question is not None:
