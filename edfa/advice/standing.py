@@ -302,7 +302,6 @@ def find_standings(
     own_words = _words(np.where(lacks, np.inf, watched), own, ending[rows], last)
     if fitted.promise.covers_everybody:
         own_words[last] = "act"
-    words[passed] = "off_path"
     for_wishes = ~usual | passed
     status[rows] = np.where(for_wishes, words, own_words)
     tau[rows] = np.where(for_wishes, thresholds, own)
