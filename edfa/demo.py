@@ -27,7 +27,7 @@ from edfa.writing import write_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-DEMO_ROWS = 4_000  # that all three endings can be promised with, in seconds
+DEMO_PEOPLE = 4_000  # that all three endings can be promised with, in seconds
 RULES = Rules(never_ask=("race", "sex"))  # on top of the card's
 MAX_INTERVIEWED = 40  # people who are interviewed
 ENOUGH_QUESTIONS = 2  # that make an interview worth watching
@@ -135,7 +135,7 @@ def run_demo(language: str = "en", progress: Callable[[str, int, int], None] | N
         As for ``Advisor.fit``.
     """
     phrases.table(language)  # an unknown language is an error before any work
-    table = load("adult", cap=DEMO_ROWS)
+    table = load("adult", cap=DEMO_PEOPLE)
     advisor = Advisor(threshold="balanced", rules=RULES, reference="trajectory_end")
     advisor.fit(table, progress)
     chosen: dict[EndingName, Applicant] = {}

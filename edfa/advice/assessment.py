@@ -312,7 +312,9 @@ class Assessment:
         searcher = self.fitted.searcher
         again = isinstance(searcher, SurvivalSearch) and searcher.second_look > 0
         planned = any(enough == 1.0 for *_, enough in self._plans)
-        quick = not (planned or again or np.isnan(act)) and watched in OF_PLANS
+        # The effort that is compared with a later one's is that of the best plan, though.
+        weighed = watched == "help" and self.fitted.schema.effort_per_price > 0
+        quick = watched in OF_PLANS and not (planned or again or weighed or np.isnan(act))
         signals = self.signals(k, min(1 - act + 1e-9, 1.0) if quick else 1.0)
         told = [signal <= tau[name] for name, signal in signals.items()]
         return np.asarray(np.logical_or.reduce(told))

@@ -133,9 +133,10 @@ def test_measures_itself_as_one_would_by_hand():
     assert evaluation.auroc == pytest.approx(
         (ranks[good].sum() - good.sum() * (good.sum() + 1) / 2) / pairs
     )
-    assert f"{evaluation.base_rate:.1%} knowing nothing), AUROC {evaluation.auroc:.3f}, " in str(
-        evaluation
-    )
+    told = f"{evaluation.balanced:.3f} when all is asked (0.5 knowing nothing), AUROC "
+    assert f"{told}{evaluation.auroc:.3f}, " in str(evaluation)
+    right = [(advisor.fitted.model.predict(seen) == code)[table.test.y == code] for code in (0, 1)]
+    assert evaluation.balanced == pytest.approx(np.mean([part.mean() for part in right]))
     assert AdvisorEvaluation.from_json(evaluation.to_json()) == evaluation
 
 
@@ -144,7 +145,7 @@ def test_an_evaluation_of_an_older_version_is_read_and_told():
     del record["base_rate"], record["auroc"]
     old = AdvisorEvaluation.from_json(json.dumps(record))
     assert (old.base_rate, old.auroc) == (None, None)
-    assert "knowing everything), " in str(old)
+    assert "(0.5 knowing nothing), " in str(old)
     assert "AUROC" not in str(old)
 
 

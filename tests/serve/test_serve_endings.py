@@ -100,7 +100,7 @@ def test_before_an_ending_the_page_has_no_verdict_and_nothing_green(site, name, 
 
 
 def test_without_a_certificate_one_is_asked_on_all_the_same(site):
-    client, service = site(ending())
+    client, service = site(made_up_endings())
     _, session = enter(client, service, "act")
     assert session.record.standing.status == "not_certified"
     page = client.get("/result").text
