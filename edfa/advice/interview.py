@@ -576,8 +576,9 @@ class Interview:
         assessment = self.assessment
         if self._stood is None or self._stood[0] is not self.log:
             group = self.fitted.group_of(self.log.row)
+            visited = np.concatenate([earlier.X for earlier in self._history])
             stands = find_standing(
-                assessment, K, self._assess, group, self.certify_later, self.progress
+                assessment, K, self._assess, group, visited, self.certify_later, self.progress
             )
             if stands[0].status == "pending":
                 return stands

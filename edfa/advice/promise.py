@@ -101,6 +101,9 @@ class State:
         the operator's rules.
     group
         The group of people, if the advisor makes promises to groups; None: everybody.
+    at_once
+        Whether all of it was told at once, as in a file, so that no ending could be told on the
+        way.
 
     Examples
     --------
@@ -113,6 +116,7 @@ class State:
     declined: tuple[str, ...] = ()
     overlay: Overlay = NO_OVERLAY
     group: str | None = None
+    at_once: bool = False
 
     @property
     def key(self) -> str:
@@ -121,7 +125,8 @@ class State:
         """
         known = None if self.known is None else sorted(self.known)
         features = [known, sorted(self.missing), sorted(self.declined)]
-        text = json.dumps([*features, self.overlay.to_dict(), self.group], sort_keys=True)
+        parts = [*features, self.overlay.to_dict(), self.group, self.at_once]
+        text = json.dumps(parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def known_in(self, fitted: FittedAdvisor) -> BoolArray:
@@ -408,7 +413,8 @@ def is_stopped_before(
     """Whom the advisor's own rules would have stopped at an earlier state of the policy's path, on
     the way to a person's state, (people,).
 
-    Nobody, if something of the start set is missing in the state: then no way from it leads there.
+    Nobody, if all of the state was told at once, or something of the start set is missing in it:
+    then no way from there leads to it.
 
     Parameters
     ----------
@@ -420,7 +426,8 @@ def is_stopped_before(
         Complete encoded rows, (people, features).
     """
     stopped, known = np.zeros(len(X), dtype=bool), state.known_in(fitted)
-    if (fitted.background.start & ~known).any() or not fitted.promise.certificate_id:
+    no_way = state.at_once or (fitted.background.start & ~known).any()
+    if no_way or not fitted.promise.certificate_id:
         return stopped
     way = run_policy(
         X, fitted.policy, fitted.background, "inf", fitted.operator_rules, declined=~known

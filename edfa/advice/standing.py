@@ -34,7 +34,7 @@ Status = Literal[
     "off_path",
     "pending",
 ]
-DEVIATIONS = ("start", "order", "passed", "declined", "prices", "limits")
+DEVIATIONS = ("start", "order", "at_once", "passed", "declined", "prices", "limits")
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,9 @@ class Standing:
     deviations
         How the person differs from those whom the advisor's own certificates speak of, of
         ``DEVIATIONS``: facts of the start set are not known (``"start"``), others were told out of
-        order (``"order"``), they went on past an ending (``"passed"``), something was declined,
-        prices or limits on plans are their own.
+        order (``"order"``), or more at once than would have been asked (``"at_once"``), they went
+        on past an ending (``"passed"``), something was declined, prices or limits on plans are
+        their own.
     for_wishes
         Whether the certificate is one that was made for their state and wishes.
     """
@@ -128,6 +129,18 @@ class PolicyPath:
     def on_path(self) -> BoolArray:
         """Who knows just what the policy has asked for so far, (people,)."""
         return ~(self.missing_start | self.other_order)
+
+    def among(self, states: Float32Array) -> BoolArray:
+        """Which states of the path are among others, (states,).
+
+        Parameters
+        ----------
+        states
+            Encoded facts, (others, features).
+        """
+        others = {np.nan_to_num(row, nan=np.inf).tobytes() for row in states}
+        rows = [np.nan_to_num(row, nan=np.inf).tobytes() in others for row in self.X]
+        return np.array(rows, dtype=bool)
 
     def passed(
         self, tau: Mapping[EndingName, Float64Array], k: int, asked: BoolArray, assess: Assess
@@ -207,9 +220,11 @@ class Standings(NamedTuple):
         The rows of people in whose state an ending is possible under an advisor with a certificate
         for it, (looked at,).
     path
-        The path of these.
+        The path of these; of one person in an interview, the states of it that they have been in.
     passed
         Who of them went on past an ending, (looked at,).
+    at_once
+        Who of them told more at once than would have been asked, (looked at,).
     for_wishes
         For whom of them a certificate of their own state was due, (looked at,).
     certificate
@@ -224,6 +239,7 @@ class Standings(NamedTuple):
     looked_at: IntArray
     path: PolicyPath
     passed: BoolArray
+    at_once: BoolArray
     for_wishes: BoolArray
     certificate: ObjectArray
 
@@ -234,17 +250,17 @@ def find_standings(
     assess: Assess,
     group: ObjectArray,
     *,
-    everywhere: bool = False,
+    visited: Float32Array | None = None,
     later: CertifyLater | None = None,
     progress: Progress | None = None,
 ) -> Standings:
     """Whether each interview may end now, in the words of ``Standing.status``.
 
-    Whoever is on the policy's path, has no wishes and was told no ending before is under the
+    Whoever is on the policy's path, has no wishes, and could be told no ending before is under the
     advisor's certificates; who went on past one is under none; everybody else is under those for
-    their own state. In a file there may be as many states as people. So there such certificates
-    are made only if just that is known which the policy asks for, up to some point or all of it:
-    the advice of a row does not depend on the others.
+    their own state. In a file everything is told at once, and there may be as many states as
+    people. So there such certificates are made only if just that is known which the policy asks
+    for, up to some point or all of it: the advice of a row does not depend on the others.
 
     Parameters
     ----------
@@ -256,8 +272,9 @@ def find_standings(
         Makes the assessments of earlier states.
     group
         The label of each person's group, (people,); see ``FittedAdvisor.group_of``.
-    everywhere
-        Whether certificates are made for any state of knowledge, as in an interview.
+    visited
+        The states that the one person of an interview has been in, encoded, (states, features);
+        then certificates are made for any state of knowledge. None: it is a file.
     later
         Runs calibrations elsewhere; None: they are run at once.
     progress
@@ -281,8 +298,19 @@ def find_standings(
     wishes = [wish[rows] for wish in assessment.wishes.values()]
     usual = path.on_path & ~np.logical_or.reduce(wishes)
     levels = {name: level[rows] for name, level in taus.items()}
-    passed = path.passed(levels, k, usual, assess)
-    due = ~usual & (everywhere | path.on_path)
+    stopped = path.passed(levels, k, usual, assess)
+    passed, at_once = np.zeros(len(rows), dtype=bool), np.ones(len(rows), dtype=bool)
+    several = np.bincount(path.person, minlength=len(rows)) > 1
+    if visited is not None:
+        been = path.among(visited[:-1])
+        at_once[path.person[been]] = False
+        been |= np.append(path.person[1:] != path.person[:-1], True)[: len(been)]
+        path = replace(path, person=path.person[been], X=path.X[been])
+        passed = path.passed(levels, k, stopped, assess)
+        at_once |= stopped & ~passed
+    known = assessment.known[rows] & fitted.relevant & ~fitted.background.start
+    at_once &= known.any(axis=1) & (stopped | ~usual)
+    due = (~usual | at_once) & ~passed & ((visited is not None) | path.on_path)
     # No certificate lets an ending be told above its ceiling: for these people it stands for the
     # threshold.
     ceiling = np.array([fitted.promise.ceiling_of(name) for name in ending[rows]], dtype=float)
@@ -290,19 +318,18 @@ def find_standings(
     certificate = np.full(len(rows), None, dtype=object)
     asked = np.flatnonzero(due & (watched <= ceiling))
     made, pending = _find_certificates(
-        assessment, rows[asked], ending[rows[asked]], group, later, progress
+        assessment, rows[asked], ending[rows[asked]], at_once[asked], group, later, progress
     )
     certificate[asked] = made
     thresholds[asked] = [np.nan if each is None else each.tau for each in made]
     words = _words(watched, thresholds, ending[rows], last)
     words[asked[pending]] = "pending"
-    several = np.bincount(path.person, minlength=len(rows)) > 1
     survival = assessment.plans(k).first_survival[rows]
     lacks = fitted.promise.lacks_final_survival(survival, last & several)
     own_words = _words(np.where(lacks, np.inf, watched), own, ending[rows], last)
     if fitted.promise.covers_everybody:
         own_words[last] = "act"
-    for_wishes = ~usual | passed
+    for_wishes = ~usual | stopped
     status[rows] = np.where(for_wishes, words, own_words)
     tau[rows] = np.where(for_wishes, thresholds, own)
     # Nobody is off the path of a verdict: without a promise, questions go on.
@@ -310,7 +337,17 @@ def find_standings(
     promised = np.zeros(size, dtype=bool)
     promised[rows] = status[rows] == ending[rows]
     return Standings(
-        status, ending, promised, signal, tau, rows, path, passed, for_wishes, certificate
+        status,
+        ending,
+        promised,
+        signal,
+        tau,
+        rows,
+        path,
+        passed,
+        at_once,
+        for_wishes,
+        certificate,
     )
 
 
@@ -318,6 +355,7 @@ def _find_certificates(
     assessment: Assessment,
     rows: IntArray,
     ending: ObjectArray,
+    at_once: BoolArray,
     group: ObjectArray,
     later: CertifyLater | None,
     progress: Progress | None,
@@ -332,6 +370,8 @@ def _find_certificates(
         Which of them.
     ending
         The ending that is possible in the state of each, (rows,).
+    at_once
+        Who told more at once than would have been asked, (rows,).
     group
         The label of everybody's group, (people,). Where there are groups, no certificate is made
         for whom it is None.
@@ -352,7 +392,7 @@ def _find_certificates(
         asked = np.flatnonzero(pd.notna(group[rows]))
     if not len(asked) or not len(fitted.calibration):
         return certificates, pending
-    states, which = find_states(assessment, rows[asked], group)
+    states, which = find_states(assessment, rows[asked], group, at_once[asked])
     for i, state in enumerate(states):
         made: Certified | None = find_certificate(fitted, state, later, progress)
         for row in asked[which == i]:
@@ -364,7 +404,7 @@ def _find_certificates(
 
 
 def find_states(
-    assessment: Assessment, rows: IntArray, group: ObjectArray
+    assessment: Assessment, rows: IntArray, group: ObjectArray, at_once: BoolArray | None = None
 ) -> tuple[list[State], IntArray]:
     """The distinct states of some people.
 
@@ -376,6 +416,8 @@ def find_states(
         Which of them.
     group
         The label of the group of everybody in the batch, (people,).
+    at_once
+        Who told more at once than would have been asked, (rows,); None: nobody.
 
     Returns
     -------
@@ -386,7 +428,8 @@ def find_states(
     known, start = people.known[rows] & fitted.relevant, fitted.background.start
     declined = assessment.declined[rows]
     prices, names = people.costs[rows], np.array(fitted.schema.names)
-    columns = np.c_[known, declined, prices, pd.factorize(group[rows])[0]]
+    once = np.zeros(len(rows), dtype=bool) if at_once is None else at_once
+    columns = np.c_[known, declined, prices, pd.factorize(group[rows])[0], once]
     _, first, which = np.unique(columns, axis=0, return_index=True, return_inverse=True)
     states = [
         State(
@@ -401,6 +444,7 @@ def find_states(
                 },
             ),
             group=group[rows[i]],
+            at_once=bool(once[i]),
         )
         for i in first
     ]
@@ -431,6 +475,7 @@ def find_standing(
     k: int,
     assess: Assess,
     group: ObjectArray,
+    visited: Float32Array,
     later: CertifyLater | None,
     progress: Progress | None,
 ) -> tuple[Standing, Certificate | None]:
@@ -441,7 +486,7 @@ def find_standing(
     """
     fitted = assessment.fitted
     standings = find_standings(
-        assessment, k, assess, group, everywhere=True, later=later, progress=progress
+        assessment, k, assess, group, visited=visited, later=later, progress=progress
     )
     signal, tau = (
         None if np.isnan(value[0]) else float(value[0])
@@ -460,8 +505,15 @@ def find_standing(
         if standing.ending is None or not standing.promised:
             return standing, None
         return standing, fitted.certificate_for(group[0], standing.ending)
-    deviates = {"start": path.missing_start, "order": path.other_order, "passed": standings.passed}
-    deviations = tuple(name for name in DEVIATIONS if (deviates | assessment.wishes)[name][0])
+    deviates = {
+        "start": path.missing_start,
+        "order": path.other_order,
+        "passed": standings.passed,
+    }
+    found = {name for name, who in (deviates | assessment.wishes).items() if who[0]}
+    if not found and standings.at_once[0]:
+        found = {"at_once"}
+    deviations = tuple(name for name in DEVIATIONS if name in found)
     since = None
     if standings.passed[0]:
         least = {e.name: float(fitted.tau_for(group, e.name)[0]) for e in fitted.promise.endings}
