@@ -130,6 +130,18 @@ def test_all_features_are_completed_and_asked_about(german):
     )
 
 
+def test_the_chance_by_all_features_is_that_of_people_who_were_not_swept(german):
+    table, model, _, _, blanket = german
+    searcher = SurvivalSearch(all_features=True).fit(table.train)
+    background = Background.of(table.train, model, blanket, aligned=True, support=searcher.support_)
+    people = People(table.test.X[:5], background)
+    outside = ~background.visible
+    assert outside.any(), "the sweep of the blanket's view lacks features of the other one"
+    np.testing.assert_array_equal(
+        searcher.chance(people.with_sweep(), 1), searcher.chance(people, 1)
+    )
+
+
 def test_one_person_is_told_what_many_are(german):
     table = german[0]
     rows = table.test.X[:30].copy()
