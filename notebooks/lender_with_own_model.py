@@ -120,7 +120,7 @@ advisor.certificate
 # %% [markdown]
 # ## An interview
 #
-# Somebody wants 2,746 DM for furniture. The purpose and the amount are on the form; the rest is
+# Somebody of 31 wants 2,746 DM for furniture. Age, purpose and amount are on the form; the rest is
 # asked, one question at a time, until the advisor may say "you may act".
 
 # %%
@@ -130,7 +130,7 @@ answers = {
     "employment": "1<=X<4",
     "savings_status": "<100",
 }
-interview = advisor.interview({"purpose": "furniture/equipment", "credit_amount": 2746})
+interview = advisor.interview({"purpose": "furniture/equipment", "credit_amount": 2746, "age": 31})
 while interview.question is not None and not interview.standing.may_act:
     asked = interview.question.feature
     say(f"- {narrate.ask(asked, advisor.schema)} {answers[asked]}")
@@ -156,16 +156,14 @@ interview
 
 # %% [markdown]
 # A person may have limits of their own. They only tighten yours. This one wants to act today and to
-# borrow the whole amount: a shorter loan alone is left, which your model would refuse in most
-# cases, so that it is no plan.
+# borrow the whole amount: a much shorter loan alone is left. Your model would refuse it in nearly
+# half of the cases, so that nobody is told to act on it.
 
 # %%
 today = edfa.Overlay(locked=("credit_amount",), max_months=0)
-print(
-    len(interview.plans(overlay=today)),
-    "plans; may act:",
-    interview.copy(overlay=today).standing.may_act,
-)
+may_act = interview.copy(overlay=today).standing.may_act
+for plan in interview.plans(overlay=today):
+    print(f"{plan}; works in {plan.survival:.0%} of cases; may act: {may_act}")
 
 # %% [markdown]
 # Where a limit leaves nothing, it is named:

@@ -56,10 +56,9 @@ def test_a_lender_with_their_own_model(tmp_path):
     shown = output("lender_with_own_model", tmp_path)
     assert "The decisions are those of the operator's own model" in shown
     assert "You may act on the first plan now" in shown
-    assert "One fact about you is not known yet" in shown
-    assert "0 plans; may act: False" in shown, (
-        "the text: what the model would mostly refuse is no plan"
-    )
+    assert "2 facts about you are not known yet" in shown
+    works = re.search(r"works in (\d+)% of cases; may act: False", shown)
+    assert 50 <= int(works[1]) < 60, "the text: the model would refuse it in nearly half of them"
     assert "length of the loan: 36 months" in shown
     assert "True The receipt holds" in shown
     assert {"people.csv", "card.toml", "letter.html", "advisor"} <= {
@@ -101,7 +100,7 @@ def test_a_clinic_with_costs_of_tests(tmp_path, shared_data):
     assert "max_glu_serum: not ordered" in shown
     of_model, of_all = map(
         float,
-        re.search(r"right about ([\d.]+)% .*? \(([\d.]+)% knowing everything", shown).groups(),
+        re.search(r"right about ([\d.]+)%, knowing everything about ([\d.]+)%", shown).groups(),
     )
     assert of_all <= of_model, "the text: a model that is shown everything is not right more often"
     assert "“rehabilitation” (now “skilled nursing facility”)" in shown
@@ -110,7 +109,10 @@ def test_a_clinic_with_costs_of_tests(tmp_path, shared_data):
     )
     assert abs(well / people - 0.5) < 0.1, "the text: only half stayed away"
     assert "We have found no step" in shown
-    assert "No certificate" in shown
+    assert shown.count("No certificate") == 3, "the text: none of the three ways to end is promised"
+    assert len(re.findall(r"about \d{3} more would be needed", shown)) == 2, (
+        "the text: a hundred or so"
+    )
 
 
 @pytest.mark.long
