@@ -78,7 +78,7 @@ ELSEWHERE = {
     "certification.md",
     "recourse.md",
 }  # run once, by tests that also check what they print
-LONG = {"gallery.md", "blanket.md", "extending.md", "lasting.md", "commands.md"}
+LONG = {"gallery.md", "blanket.md", "extending.md", "lasting.md", "commands.md", "index.md"}
 GUIDES = sorted({path.name for path in (ROOT / "docs").glob("*.md")} - ELSEWHERE)
 
 
