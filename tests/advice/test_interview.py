@@ -130,7 +130,7 @@ def test_whoever_leaves_the_path_is_told_nothing_of_the_advisors_certificate():
             {**START, **REFUSED}, overlay=Overlay(prices={"duration": 3})
         ),
         ("limits",): advisor.interview({**START, **REFUSED}, overlay=Overlay(locked=("purpose",))),
-        ("passed",): advisor.interview({**START, **REFUSED}),
+        ("at_once",): advisor.interview({**START, **REFUSED}),
         ("declined",): advisor.interview({**START, "duration": 48}).decline("checking_status"),
         ("order",): advisor.interview(START).answer(checking_status="<0"),
     }
