@@ -83,7 +83,7 @@ def advise(
     >>> advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20)).fit(table)
     >>> advice = advise(advisor.fitted, table.test.frame[["age", "purpose"]].head(2))
     >>> advice["question"].tolist()
-    ['duration', 'duration']
+    ['checking_status', 'checking_status']
     """
     encoded, errors, flags = encode_partial(frame, fitted.encoder, fitted.schema, fitted.relevant)
     people, facts = len(encoded), np.where(fitted.relevant, encoded, NAN)

@@ -362,7 +362,7 @@ class Interview:
     >>> advisor = edfa.Advisor(predictor=edfa.SubsetXGB(n_estimators=20)).fit(edfa.load("german"))
     >>> interview = advisor.interview({"age": 35, "purpose": "radio/tv", "credit_amount": 2400})
     >>> interview.question.feature
-    'duration'
+    'checking_status'
     >>> interview.answer(duration=48).question.feature
     'checking_status'
     >>> interview.answer(checking_status="<0").decision.refused

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from advisors import config, promising
+from advisors import config, promising, with_endings
 from hostile.folders import MANIFEST, ask_people, rehash, tiny
+from safetensors.numpy import load_file, save_file
 
 import edfa
 from edfa import Advisor, SubsetXGB
@@ -116,13 +117,16 @@ PARTS = ("model", "committee", "judges", "policy")
 def test_parts_of_another_advisor_are_refused(part, folders, copy, tmp_path):
     """The other one has other trees, and (like this one) valid hashes of its own."""
     theirs = folders / "other" / part
-    if part in ("judges", "train.parquet", "calibration.safetensors"):  # they are the same there
+    if part not in ("model", "policy", "model/own_1.ubj"):  # they are the same there
         edfa.Advisor(predictor=SubsetXGB("nan", n_estimators=2), committee=2).fit(
             credit_story().table(500, seed=3), n_jobs=1
         ).save(tmp_path / "third")
         theirs = tmp_path / "third" / part
     if part == "policy":
         edit_json(copy / "policy" / "order.json", lambda steps: steps[0].update(after=0.123))
+    elif part == "outlook.safetensors":  # nobody is stuck in either
+        stuck = load_file(copy / part)["stuck"]
+        save_file({"stuck": 1 - stuck}, copy / part)
     elif theirs.is_dir():
         shutil.rmtree(copy / part)
         shutil.copytree(theirs, copy / part)
@@ -193,13 +197,16 @@ def test_promises_of_another_advisor_are_refused(folders, copy):
 
 
 def test_a_certificate_of_another_advisor_tells_nobody_to_act():
-    fitted, foreign = tiny().fitted, replace(tiny().certificate, advisor="0123456789abcdef")
+    fitted = with_endings(tiny().fitted, act=0.3)
+    own = fitted.promise.certificate
+    foreign = replace(own, advisor="0123456789abcdef")
     assert fitted.certificate_for(None) is not None
     nobody = np.array([None], dtype=object)
     for certificate in (
         foreign,
         replace(foreign, advisor=""),
-        replace(tiny().certificate, signal="uncertainty"),
+        replace(own, signal="uncertainty"),
+        replace(own, loss="let_down"),
     ):
         assert promising(fitted, ending={"certificate": certificate}).certificate_for(None) is None
         assert np.isnan(

@@ -83,8 +83,8 @@ def test_a_fit_warns_and_tells_base_rate_and_auroc(loans, run):
     assert told["evaluation"]["base_rate"] == pytest.approx(0.91, abs=0.04)
     assert told["evaluation"]["auroc"] > 0.8
     known = (
-        f"{told['evaluation']['base_rate']:.1%} knowing nothing), AUROC "
-        f"{told['evaluation']['auroc']:.3f}, "
+        f"balanced accuracy {told['evaluation']['balanced']:.3f} when all is asked (0.5 knowing "
+        f"nothing), AUROC {told['evaluation']['auroc']:.3f}, "
     )
     assert known in done.stdout
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from edfa import Background, Nearest, People, find_recourse
 from edfa.predictors.conditional import Neighbours
-from edfa.recourse.outlook import Outlook
+from edfa.recourse.outlook import COMPLETIONS, Outlook, effort_when_complete
 from edfa.recourse.survival import Completions
 
 CHANGES = ("frozen", "up", "frozen", "up")
@@ -62,20 +62,25 @@ def test_no_way_is_the_share_of_all_that_may_be_who_are_refused_without_a_plan(
     np.testing.assert_allclose(outlook.no_way(people), expected, atol=1e-12)
 
 
-def test_effort_is_that_of_each_ones_own_first_plan():
+def test_effort_when_complete_is_that_of_each_completions_own_first_plan():
+    """Some of the training people who are nearest complete each person, who is then looked at with
+    everything known that may be asked; by searching for each one by itself.
+    """
     train, model = world(KINDS, SIZES, 3, 2, CHANGES)
-    outlook = look(train, model, np.ones(4, dtype=bool), 1)
-    background = Background.of(train, model)
-    for row, stuck, effort in zip(
-        train.X[::7], outlook.stuck[::7], outlook.effort[::7], strict=True
-    ):
-        plans = find_recourse(People(row[None], background), finder(train), desired_class=1)
-        assert effort == (plans.effort[0] if len(plans) else 0)
-        assert not (stuck and len(plans))
-    assert outlook.stuck.any()
-    assert (outlook.effort > 0).any()
-    granted = (outlook.effort == 0) & ~outlook.stuck
-    np.testing.assert_array_equal(granted, model.predict(train.X) == 1)
+    known = np.array([True, False, False, True])
+    asked = np.array([True, True, False, True])
+    background, search = Background.of(train, model), finder(train)
+    near = Neighbours.among(train.X, np.flatnonzero(train.schema.categorical), 16)
+    people = People(partly(train, known), background)
+    efforts = effort_when_complete(people, near, search, asked, None, 1)
+    assert efforts.shape == (len(people), COMPLETIONS)
+    for row, nearest, mine in zip(people.X, near.nearest(people.X), efforts, strict=True):
+        for other, effort in zip(near.rows[nearest[::2]], mine, strict=True):
+            whole = np.where(asked, np.where(np.isnan(row), other, row), np.float32(np.nan))
+            plans = find_recourse(People(whole[None], background), search, desired_class=1)
+            granted = plans.decision[0] == 1
+            assert effort == (0 if granted else plans.effort[0] if len(plans) else np.inf)
+    assert {0.0, np.inf} < {*efforts.ravel().tolist()}
 
 
 def test_with_everything_known_it_is_certain():
