@@ -3,9 +3,10 @@ receipts.
 
 Read ``advisor.py`` first (how the parts are fitted together), then ``assessment.py`` (what is said
 of partly known people) and ``interview.py``; ``batch.py`` says the same of a file. The promise is
-``fitted.py`` (what is promised, and everything that was learnt), ``promise.py`` (how a state of the
-advisor is certified from people, and who judges their plans), ``calibration_people.py`` (who these
-people are), and ``standing.py`` (may this person act). ``persist.py`` saves and loads.
+``fitted.py`` (what is promised, and everything that was learnt), ``signals.py`` (how sure one is of
+each ending), ``promise.py`` (how a state of the advisor is certified from people, and who judges
+their plans), ``calibration_people.py`` (who these people are), and ``standing.py`` (may this
+interview end). ``persist.py`` saves and loads.
 """
 
 import lazy_loader

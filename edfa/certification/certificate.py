@@ -101,7 +101,8 @@ def _why_not(certificate: "Certificate", language: str) -> str:
     people = number(c.n, language)
     if c.target in ("early", "act") and not c.risk and c.bound == 1:
         whom = say(f"formal.{c.loss}.{c.target}", language)
-        return say("formal.nobody", language, whom=whom, n=people)
+        key = "nobody_told" if c.loss in ("overturned", "missed") else "nobody"
+        return say(f"formal.{key}", language, whom=whom, n=people)
     # whichever of the two stands in the way, it is not the smaller
     risk = max(c.risk or 0.0, c.act_risk or 0.0)
     seen = say("formal.seen", language, risk=_digits(risk, language), n=people)

@@ -1,4 +1,4 @@
-"""Groups side by side: how often people of each were let down, what they cost, and who of the
+"""Groups side by side: how often the promise about plans was broken, what they cost, and who of the
 refused has a plan.
 
 ``draw_groups`` draws the evaluation of an advisor that was fitted with ``groups``.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ROW = 0.34  # inches
 BESIDE: dict[str, Any] = {"textcoords": "offset points", "color": GREY}
 PANELS = (
-    ("risk", "let down, of those told to act"),
+    ("risk", "promise broken, of those told to act"),
     ("cost", "mean cost of a person"),
     ("coverage", "refused who have a plan"),
 )

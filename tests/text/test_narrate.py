@@ -191,6 +191,7 @@ def everything(language):
     for early in (
         replace(CERTIFICATE, asked=False),
         replace(CERTIFICATE, risk=0.0, bound=1.0, loss="let_down"),
+        replace(CERTIFICATE, risk=0.0, bound=1.0, loss="missed"),
     ):
         yield replace(early, target="early", status="data_limited", tau=None).words(language)
     yield from (
