@@ -346,7 +346,7 @@ def render() -> None:
         "## What becomes of people",
         "Seeds certified: share of all people told so · wrong among those told before their last question, by seed. "
         "*Excess*: of those told to act early who have a plan in the end, the share whose plan takes more than 1.5 "
-        "times the effort of that one.",
+        "times the effort of that one. Rows and seeds that are not there were not measured.",
         table(
             ["set", "held against", *ENDINGS, "cost", "everything", "excess", "effort"],
             list(told_rows()),
