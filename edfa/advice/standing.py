@@ -313,7 +313,9 @@ def find_standings(
     due = (~usual | at_once) & ~passed & ((visited is not None) | path.on_path)
     # No certificate lets an ending be told above its ceiling: for these people it stands for the
     # threshold.
-    ceiling = np.array([fitted.promise.ceiling_of(name) for name in ending[rows]], dtype=float)
+    ceiling = np.select(
+        [ending[rows] == name for name in taus], [*map(fitted.promise.ceiling_of, taus)], np.nan
+    )
     thresholds = np.where((watched > ceiling) & ~passed, ceiling, np.nan)
     certificate = np.full(len(rows), None, dtype=object)
     asked = np.flatnonzero(due & (watched <= ceiling))
@@ -395,11 +397,11 @@ def _find_certificates(
     states, which = find_states(assessment, rows[asked], group, at_once[asked])
     for i, state in enumerate(states):
         made: Certified | None = find_certificate(fitted, state, later, progress)
-        for row in asked[which == i]:
-            pending[row] = made is None
-            mine = None if made is None else made[ending[row]]
-            if mine is not None and mine.certified and mine.tau is not None:
-                certificates[row] = mine
+        theirs = asked[which == i]
+        pending[theirs] = made is None
+        for name, mine in (made or {}).items():
+            if mine.certified and mine.tau is not None:
+                certificates[theirs[ending[theirs] == name]] = mine
     return certificates, pending
 
 
